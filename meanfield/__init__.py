@@ -2,15 +2,40 @@
 
 import importlib as _importlib
 
+from . import sphere as sphere
+from .dynamics import SA as SA
+from .dynamics import USA as USA
+from .dynamics import AbstractDynamics as AbstractDynamics
+from .dynamics import velocity as velocity
+from .energy import energy as energy
+from .kernels import AbstractGauge as AbstractGauge
+from .kernels import AbstractKernel as AbstractKernel
+from .kernels import AbstractZonal as AbstractZonal
+from .kernels import Cosine as Cosine
+from .kernels import Dot as Dot
+from .kernels import ExpDot as ExpDot
+from .kernels import ExponentialDecay as ExponentialDecay
+from .kernels import Gauge as Gauge
+from .kernels import Gaussian as Gaussian
+from .kernels import Pair as Pair
+from .kernels import RoPE as RoPE
+from .kernels import Toeplitz as Toeplitz
+from .kernels import Zonal as Zonal
+from .marginal import Marginal as Marginal
+from .prefix import Prefix as Prefix
+
 # Submodules that bring heavy dependencies (xarray, zarr, pyplot, flax, ott) load on first use (PEP 562).
 _LAZY = ("ascent", "cli", "design", "observables", "plot", "pretrained", "propagation", "theory")
+_LAZY_NAMES = {}  # name: submodule, for functions and classes that load on first use
 
 
 def __getattr__(name: str):
     if name in _LAZY:
         return _importlib.import_module(f"{__name__}.{name}")
+    if name in _LAZY_NAMES:
+        return getattr(_importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted([*globals(), *_LAZY])
+    return sorted([*globals(), *_LAZY, *_LAZY_NAMES])

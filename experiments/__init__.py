@@ -1,0 +1,1 @@
+"""One script per figure or claim; public imports only."""

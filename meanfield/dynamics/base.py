@@ -1,0 +1,35 @@
+"""What a dynamics is: a kernel and how it moves tokens."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+
+from .._types import Array, Float
+from ..kernels import AbstractKernel
+from ..marginal import Marginal
+from ..prefix import Prefix
+
+
+class AbstractField(eqx.Module):
+    """A vector field on (S^{d-1})^n with labels, weights, gauges and the summing method bound in."""
+
+    method: eqx.AbstractVar[str]
+
+    @abc.abstractmethod
+    def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """The velocity ẋ (n, d), tangent at x."""
+
+
+class AbstractDynamics(eqx.Module):
+    """A kernel plus a rule of motion. Subclass with `bind` to add a dynamics that flows, sweeps and plots."""
+
+    kernel: eqx.AbstractVar[AbstractKernel]
+    prefix: eqx.AbstractVar[Prefix | None]
+
+    @abc.abstractmethod
+    def bind(self, rho: Marginal, d: int, dtype, method: str) -> AbstractField:
+        """The vector field for fixed labels, evaluating once what does not depend on tokens (gauge matrices)."""
+
+
+CausalRule = bool | Callable

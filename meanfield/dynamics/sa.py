@@ -1,0 +1,85 @@
+"""Self-attention with softmax weights."""
+
+import equinox as eqx
+
+from .. import sphere
+from .._check import is_concrete
+from .._types import Array, Float
+from ..interaction import AbstractMethod, Average, Causal, choose, mean, merge
+from ..interaction.bound import (
+    bound_terms,
+    cast_parts,
+    check_prefix,
+    positive_scale,
+    prefix_sides,
+    sides,
+    visibility,
+    zonal_only,
+)
+from ..kernels import AbstractKernel, Cosine, Term
+from ..marginal import Marginal
+from ..prefix import Prefix
+from .base import AbstractDynamics, AbstractField, CausalRule
+
+
+class SA(AbstractDynamics):
+    """ẋ_i = P_{x_i} Q_iᵀ Σ_j a_ij Q_j x_j, a_ij ∝ w_j g_ij φ'(t_ij), rows of a summing to 1 (theory.md 1).
+
+    For `ExpDot` this is softmax attention; for `Dot` a is uniform. Prefix tokens join numerator and denominator with
+    weights c_k. The row maximum is subtracted, so that no β overflows.
+
+    **Arguments** as for `USA`; with `causal` the softmax runs over visible tokens. Raises `ValueError` for sums, `Pair`
+    and sign-changing position factors, which have no softmax form.
+    """
+
+    kernel: AbstractKernel
+    rotate_values: bool = eqx.field(static=True, default=True)
+    causal: CausalRule = eqx.field(static=True, default=False)
+    prefix: Prefix | None = None
+
+    def bind(self, rho: Marginal, d: int, dtype, method: str) -> AbstractField:
+        """The vector field for fixed labels."""
+        kernel, rho, prefix = cast_parts(self.kernel, rho, self.prefix, dtype)
+        terms = bound_terms(kernel, rho, d, dtype)
+        if terms is None or len(terms) != 1:
+            raise ValueError(f"SA needs one zonal kernel up to gauges and position factors, got {kernel}: use mf.USA")
+        term = terms[0]
+        positive_scale(term)
+        _positive_factors(term)
+        check_prefix(prefix, True, d)
+        summing, why = choose(method, terms, rho.n, d, dtype)
+        return SoftmaxField(term, rho, prefix, visibility(self.causal), summing, self.rotate_values, why)
+
+
+class SoftmaxField(AbstractField):
+    """The SA velocity."""
+
+    term: Term
+    rho: Marginal
+    prefix: Prefix | None
+    visible: Causal | None
+    summing: AbstractMethod
+    rotate_values: bool = eqx.field(static=True)
+    method: str = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """P_x (Q_iᵀ Σ_j a_ij Q_j x_j + Σ_k a_ik p_k)."""
+        targets, sources = sides(self.term, x, self.rho, self.rotate_values)
+        average = self.summing.average(self.term, targets, sources, self.visible)
+        if self.rotate_values:
+            turned = self.term.ungauge(self.rho.labels, average.numerator)
+            average = Average(average.top, turned, average.denominator)
+        if self.prefix is not None:
+            targets, sources = prefix_sides(x, self.prefix)
+            average = merge(average, self.summing.average(zonal_only(self.term), targets, sources, None))
+        return sphere.project(x, mean(average))
+
+
+def _positive_factors(term: Term) -> None:
+    for factor in term.factors:
+        g = factor.profile
+        if isinstance(g, Cosine) and is_concrete(g.offset) and not g.offset > 1:
+            raise ValueError(
+                f"SA needs a positive kernel, but the position factor {float(g.offset):g} + cos(kτ) changes sign: "
+                "use mf.USA, or an offset above 1"
+            )

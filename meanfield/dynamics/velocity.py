@@ -1,0 +1,26 @@
+"""Front door: the velocity of a dynamics at given tokens."""
+
+from .. import _check
+from .._types import Array, Devices, Float, Tokens
+from ..marginal import Marginal
+from .base import AbstractDynamics
+
+
+def velocity(
+    dynamics: AbstractDynamics, x: Tokens, rho: Marginal, method: str = "auto", devices: Devices = None
+) -> Float[Array, "n d"]:
+    """ẋ (n, d), tangent at x (theory.md 1).
+
+    **Arguments**
+
+    - `dynamics`: `USA`, `SA`, or any `AbstractDynamics`.
+    - `x`: tokens (n, d), unit rows; the dtype of everything.
+    - `rho`: labels and weights of the n tokens.
+    - `method`: "auto", "dense", "blocked" or "expansion".
+    - `devices`: devices, or a one-dimensional mesh, over which tokens are shared out.
+
+    Raises `ValueError` for NaN or zero rows, wrong shapes, lengths that differ, unknown methods.
+    """
+    x = _check.tokens(x)
+    _check.same_length(x, rho)
+    return dynamics.bind(rho, x.shape[1], x.dtype, method)(x)

@@ -1,0 +1,16 @@
+"""Σ_j w_j ∇h over all pairs: dense, blocked, and what every method must provide."""
+
+from .choose import choose as choose
+from .choose import choose_mapped as choose_mapped
+from .fold import Tiling as Tiling
+from .fold import fold as fold
+from .mapped import mapped_force as mapped_force
+from .mapped import mapped_potential as mapped_potential
+from .method import AbstractMethod as AbstractMethod
+from .method import Average as Average
+from .method import mean as mean
+from .method import merge as merge
+from .pairs import Causal as Causal
+from .pairs import Sources as Sources
+from .pairs import Targets as Targets
+from .tiled import Tiled as Tiled

@@ -1,0 +1,82 @@
+"""The unit sphere S^{d-1} ⊂ R^d: rows of an array (…, d). Every function is smooth wherever its gradient exists."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from . import _check
+from ._types import Array, Float, Points, PRNGKey
+
+
+def _safe_norm(v: Points) -> Float[Array, "*batch 1"]:
+    """‖v‖ with gradient 0 at v = 0 (double where)."""
+    square = jnp.sum(v * v, axis=-1, keepdims=True)
+    positive = square > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
+
+
+def sample(key: PRNGKey, shape: tuple[int, ...], dtype=None) -> Float[Array, "..."]:
+    """Independent uniform points on S^{d-1}, `shape` = (…, d) with d ≥ 2; `dtype` defaults to JAX's default float.
+
+    >>> meanfield.sphere.sample(jax.random.key(0), (5, 3)).shape
+    (5, 3)
+    """
+    if len(shape) < 1 or shape[-1] < 2:
+        raise ValueError(f"shape={shape}: the last entry is the dimension d of R^d and must be at least 2")
+    return normalize(jax.random.normal(key, shape, _check.float_dtype(dtype)))
+
+
+def normalize(x: Points) -> Float[Array, "*batch d"]:
+    """x/‖x‖ row by row. A zero row is refused by index where x is concrete, and is NaN where it is traced.
+
+    Scaled by the largest entry first, so that neither huge nor tiny rows overflow.
+    """
+    x = _check.as_array(x, "x")
+    if _check.is_concrete(x):
+        zero = ~jnp.any(x != 0, axis=-1)
+        if bool(zero.any()):
+            raise ValueError(
+                f"x has zero rows {jnp.argwhere(zero)[:8].ravel().tolist()}: a zero vector has no direction"
+            )
+    scale = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-1, keepdims=True))
+    x = x / scale
+    return x / jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True))
+
+
+def project(x: Points, v: Points) -> Float[Array, "*batch d"]:
+    """P_x v = v − ⟨x, v⟩x, the projection to the tangent space at unit x."""
+    x, v = jnp.asarray(x), jnp.asarray(v)
+    return v - jnp.sum(x * v, axis=-1, keepdims=True) * x
+
+
+def exp(x: Points, v: Points) -> Float[Array, "*batch d"]:
+    """exp_x(v) = cos‖v‖ x + (sin‖v‖/‖v‖) v for tangent v at unit x: the point reached by the geodesic at time 1."""
+    x, v = jnp.asarray(x), jnp.asarray(v)
+    r = _safe_norm(v)
+    small = r * r < jnp.finfo(r.dtype).eps
+    ratio = jnp.where(small, 1 - r * r / 6, jnp.sin(r) / jnp.where(small, 1, r))
+    return normalize(jnp.cos(r) * x + ratio * v)
+
+
+def log(x: Points, y: Points) -> Float[Array, "*batch d"]:
+    """log_x(y): the tangent vector at x of length distance(x, y) towards y. Antipodal points are an error."""
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    v = project(x, y - x)
+    s = _safe_norm(v)
+    c = jnp.sum(x * y, axis=-1, keepdims=True)
+    antipodal = (c < 0) & (s < 8 * jnp.finfo(s.dtype).eps)
+    message = "log(x, y) of antipodal points is not unique: move y off −x"
+    if _check.is_concrete(antipodal):
+        if bool(antipodal.any()):
+            raise ValueError(message)
+    else:
+        v = eqx.error_if(v, antipodal, message)
+    small = s * s < jnp.finfo(s.dtype).eps
+    ratio = jnp.where(small, 1 + s * s / 6, jnp.arctan2(s, c) / jnp.where(small, 1, s))
+    return ratio * v
+
+
+def distance(x: Points, y: Points) -> Float[Array, "*batch"]:
+    """Geodesic distance 2·atan2(‖x − y‖, ‖x + y‖) of unit vectors, accurate at 0 and π, gradient 0 at coincidence."""
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    return 2 * jnp.arctan2(_safe_norm(x - y), _safe_norm(x + y))[..., 0]
