@@ -44,8 +44,7 @@ def mapped_potential(
 
 
 def _map_pairs(fn: Callable, t: Cloud, s: Cloud) -> Array:
-    one = lambda x, xi: jax.vmap(lambda y, zeta: fn(x, xi, y, zeta))(s.x, s.labels)
-    return jax.vmap(one)(t.x, t.labels)
+    return jax.vmap(lambda x, xi: jax.vmap(lambda y, zeta: fn(x, xi, y, zeta))(s.x, s.labels))(t.x, t.labels)
 
 
 def _mute(cloud: Cloud, real: Array) -> Cloud:
