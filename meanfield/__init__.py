@@ -8,6 +8,7 @@ from .dynamics import USA as USA
 from .dynamics import AbstractDynamics as AbstractDynamics
 from .dynamics import velocity as velocity
 from .energy import energy as energy
+from .flow import flow as flow
 from .kernels import AbstractGauge as AbstractGauge
 from .kernels import AbstractKernel as AbstractKernel
 from .kernels import AbstractZonal as AbstractZonal
@@ -23,6 +24,9 @@ from .kernels import Toeplitz as Toeplitz
 from .kernels import Zonal as Zonal
 from .marginal import Marginal as Marginal
 from .prefix import Prefix as Prefix
+from .trajectory import FlowError as FlowError
+from .trajectory import FlowStatus as FlowStatus
+from .trajectory import Trajectory as Trajectory
 
 # Submodules that bring heavy dependencies (xarray, zarr, pyplot, flax, ott) load on first use (PEP 562).
 _LAZY = ("ascent", "cli", "design", "observables", "plot", "pretrained", "propagation", "theory")

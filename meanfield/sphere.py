@@ -8,7 +8,7 @@ from . import _check
 from ._types import Array, Float, Points, PRNGKey
 
 
-def _safe_norm(v: Points) -> Float[Array, "*batch 1"]:
+def safe_norm(v: Points) -> Float[Array, "*batch 1"]:
     """‖v‖ with gradient 0 at v = 0 (double where)."""
     square = jnp.sum(v * v, axis=-1, keepdims=True)
     positive = square > 0
@@ -52,7 +52,7 @@ def project(x: Points, v: Points) -> Float[Array, "*batch d"]:
 def exp(x: Points, v: Points) -> Float[Array, "*batch d"]:
     """exp_x(v) = cos‖v‖ x + (sin‖v‖/‖v‖) v for tangent v at unit x: the point reached by the geodesic at time 1."""
     x, v = jnp.asarray(x), jnp.asarray(v)
-    r = _safe_norm(v)
+    r = safe_norm(v)
     small = r * r < jnp.finfo(r.dtype).eps
     ratio = jnp.where(small, 1 - r * r / 6, jnp.sin(r) / jnp.where(small, 1, r))
     return normalize(jnp.cos(r) * x + ratio * v)
@@ -62,7 +62,7 @@ def log(x: Points, y: Points) -> Float[Array, "*batch d"]:
     """log_x(y): the tangent vector at x of length distance(x, y) towards y. Antipodal points are an error."""
     x, y = jnp.asarray(x), jnp.asarray(y)
     v = project(x, y - x)
-    s = _safe_norm(v)
+    s = safe_norm(v)
     c = jnp.sum(x * y, axis=-1, keepdims=True)
     antipodal = (c < 0) & (s < 8 * jnp.finfo(s.dtype).eps)
     message = "log(x, y) of antipodal points is not unique: move y off −x"
@@ -79,4 +79,4 @@ def log(x: Points, y: Points) -> Float[Array, "*batch d"]:
 def distance(x: Points, y: Points) -> Float[Array, "*batch"]:
     """Geodesic distance 2·atan2(‖x − y‖, ‖x + y‖) of unit vectors, accurate at 0 and π, gradient 0 at coincidence."""
     x, y = jnp.asarray(x), jnp.asarray(y)
-    return 2 * jnp.arctan2(_safe_norm(x - y), _safe_norm(x + y))[..., 0]
+    return 2 * jnp.arctan2(safe_norm(x - y), safe_norm(x + y))[..., 0]

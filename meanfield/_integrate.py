@@ -1,0 +1,161 @@
+"""The engine of `flow`: a diffrax solver kept on the sphere, and a tolerance that every token meets."""
+
+from collections.abc import Callable
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from . import sphere
+from ._types import Array, Float, Scalar
+
+
+class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
+    """Any diffrax solver with its result projected to (S^{d-1})^n after every step: x ← x/‖x‖ row by row.
+
+    Projection moves a point by its own local error, so the order is the solver's (Hairer, Lubich, Wanner, Geometric
+    Numerical Integration, IV.4).
+    """
+
+    solver: diffrax.AbstractSolver
+
+    @property
+    def term_structure(self):
+        """Of the wrapped solver."""
+        return self.solver.term_structure
+
+    @property
+    def interpolation_cls(self):  # pyright: ignore
+        """Of the wrapped solver."""
+        return self.solver.interpolation_cls
+
+    @property
+    def term_compatible_contr_kwargs(self):
+        """Of the wrapped solver."""
+        return self.solver.term_compatible_contr_kwargs
+
+    def order(self, terms):
+        """The order of the wrapped solver."""
+        return self.solver.order(terms)
+
+    def strong_order(self, terms):
+        """The strong order of the wrapped solver."""
+        return self.solver.strong_order(terms)
+
+    def error_order(self, terms):
+        """The error order of the wrapped solver."""
+        return self.solver.error_order(terms)
+
+    def init(self, terms, t0, t1, y0, args):
+        """The state of the wrapped solver."""
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        """One step of the wrapped solver, projected."""
+        y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, made_jump)
+        return _rows_to_sphere(y1), error, dense, state, result
+
+    def func(self, terms, t0, y0, args):
+        """The vector field of the wrapped solver."""
+        return self.solver.func(terms, t0, y0, args)
+
+
+def _rows_to_sphere(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    square = jnp.sum(x * x, axis=-1, keepdims=True)
+    return x / jnp.sqrt(square)
+
+
+def worst_token(error: Float[Array, "n d"]) -> Scalar:
+    """max_i ‖e_i‖ with a finite gradient at 0: no token hides behind the others, no coordinate axis is special."""
+    square = jnp.max(jnp.sum(error * error, axis=-1))
+    positive = square > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
+
+
+def controller(rtol: Scalar, atol: Scalar) -> diffrax.PIDController:
+    """Steps so that every token's local error is below atol + rtol·‖x_i‖ = atol + rtol."""
+    return diffrax.PIDController(rtol=jnp.zeros_like(rtol), atol=rtol + atol, norm=worst_token)
+
+
+def right_hand_side(t, x, field):
+    """ẋ = field(x)."""
+    return field(x)
+
+
+def observer(save: tuple[str, ...], functional: Callable | None, weights: Array) -> Callable:
+    """What is kept at a save time: tokens (unit to rounding), energy, order parameter."""
+
+    def observe(t, y, field):
+        x = _rows_to_sphere(y)
+        kept = {}
+        if "x" in save:
+            kept["x"] = x
+        if "energy" in save and functional is not None:
+            kept["energy"] = functional(x)
+        if "order" in save:
+            kept["order"] = order_parameter(x, weights)
+        return kept
+
+    return observe
+
+
+def order_parameter(x: Float[Array, "n d"], weights: Float[Array, " n"]) -> Scalar:
+    """‖Σ_i w_i x_i‖ with gradient 0 at 0."""
+    return sphere.safe_norm(weights @ x)[..., 0]
+
+
+def stopping(stop: str | Callable | None, tolerance: Scalar, weights: Array) -> diffrax.Event | None:
+    """The event that ends a flow early: all tokens in one point, no token moving, or the user's condition."""
+    if stop is None:
+        return None
+
+    def condition(t, y, field, **kwargs):
+        if stop == "collapse":
+            return order_parameter(y, weights) >= 1 - tolerance
+        if stop == "steady":
+            return worst_token(field(y)) <= tolerance
+        return stop(t, y)
+
+    return diffrax.Event(condition)
+
+
+class Run(eqx.Module):
+    """The static choices of one flow."""
+
+    solver: diffrax.AbstractSolver
+    adjoint: diffrax.AbstractAdjoint
+    save: tuple[str, ...] = eqx.field(static=True)
+    stop: str | Callable | None = eqx.field(static=True)
+    max_steps: int = eqx.field(static=True)
+    progress: bool = eqx.field(static=True)
+
+
+def integrate(run: Run, field, functional, weights, x0, t0, ts, rtol, atol, stop_tolerance):
+    """The diffrax solution from t0 over the times ts, not raising, and whether the first velocity was finite."""
+    # one non-finite token would make the controller reject steps for ever
+    finite = jnp.all(jnp.isfinite(jax.lax.stop_gradient(field(x0))))
+    end = jnp.where(finite, ts[-1], t0)
+    adaptive = isinstance(run.solver, diffrax.AbstractAdaptiveSolver)
+    if not adaptive:
+        raise ValueError(f"solver={run.solver} has no error estimate: pass an adaptive one, e.g. diffrax.Tsit5()")
+    observe = observer(run.save, functional, weights)
+    saves = diffrax.SubSaveAt(ts=jnp.clip(ts, t0, end), fn=observe)
+    last = diffrax.SubSaveAt(t1=True)
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(right_hand_side),
+        OnSphere(run.solver),
+        t0,
+        end,
+        None,
+        x0,
+        args=field,
+        saveat=diffrax.SaveAt(subs=(saves, last)),
+        stepsize_controller=controller(rtol, atol),
+        adjoint=run.adjoint,
+        event=stopping(run.stop, stop_tolerance, weights),
+        max_steps=run.max_steps,
+        throw=False,
+        progress_meter=diffrax.TqdmProgressMeter() if run.progress else diffrax.NoProgressMeter(),
+    )
+    return solution, finite

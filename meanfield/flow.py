@@ -1,0 +1,187 @@
+"""Front door: integrates a dynamics."""
+
+import sys
+from collections.abc import Callable
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import _check
+from ._integrate import Run, integrate
+from ._types import Devices, ScalarLike, Times, Tokens
+from .dynamics import SA, AbstractDynamics
+from .energy import bind_energy
+from .kernels import ExpDot
+from .marginal import Marginal
+from .trajectory import FlowError, FlowStatus, Trajectory, failure_message, unreached
+
+SAVED = ("x", "energy", "order")
+ADJOINTS = {
+    "reverse": diffrax.RecursiveCheckpointAdjoint,
+    "forward": diffrax.ForwardMode,
+    "second order": diffrax.DirectAdjoint,
+}
+
+
+def flow(
+    dynamics: AbstractDynamics,
+    x0: Tokens | Trajectory,
+    rho: Marginal,
+    ts: Times,
+    rtol: ScalarLike = 1e-6,
+    atol: ScalarLike = 1e-8,
+    throw: bool = True,
+    progress: bool = False,
+    method: str = "auto",
+    devices: Devices = None,
+    solver: diffrax.AbstractSolver | None = None,
+    adjoint: str | diffrax.AbstractAdjoint = "reverse",
+    max_steps: int = 16384,
+    save: tuple[str, ...] = SAVED,
+    stop: str | Callable | None = None,
+    stop_tolerance: ScalarLike = 1e-6,
+) -> Trajectory:
+    """Integrates ẋ = velocity(dynamics, x, rho) from x0 at ts[0], and saves at ts (theory.md 1).
+
+    Every step ends on the sphere: internal and saved states are unit to rounding. The local error of every token is kept
+    below atol + rtol (tokens are unit vectors), independently of coordinates and of the other tokens.
+
+    **Arguments**
+
+    - `dynamics`: `USA`, `SA`, or any `AbstractDynamics`.
+    - `x0`: tokens (n, d), unit rows; its dtype is the dtype of the run. Or a `Trajectory`, to go on from the time it
+      reached.
+    - `rho`: labels and weights of the n tokens.
+    - `ts`: save times (T,), increasing, dimensionless.
+    - `rtol`, `atol`: tolerances; `ValueError` where the dtype cannot resolve rtol.
+    - `throw`: raise `FlowError` where the last time is not reached; False returns `status` and NaN rows instead.
+    - `progress`: a progress bar, on a terminal only.
+    - `method`, `devices`: how pairs are summed, as in `velocity`.
+    - `solver`: any adaptive diffrax solver; default `diffrax.Tsit5()`.
+    - `adjoint`: "reverse" (checkpointed, least memory), "forward" (`jax.jvp`, `jax.jacfwd`), "second order" (any
+      mixture of both, more memory), or a diffrax adjoint.
+    - `max_steps`: steps before the flow gives up.
+    - `save`: which of "x", "energy", "order" are kept.
+    - `stop`: "collapse" (order ≥ 1 − stop_tolerance), "steady" (every ‖ẋ_i‖ ≤ stop_tolerance) or a function (t, x) →
+      bool, ends the flow early.
+
+    Returns a `Trajectory`. Compiles once per shape and choice: parameters, labels, times and tolerances are arrays.
+    """
+    x0, t0, ts = _start(x0, ts)
+    _check.same_length(x0, rho, "x0")
+    _check_choices(save, stop, max_steps)
+    dtype = x0.dtype
+    _check.tolerance(rtol, dtype, "rtol")
+    if throw and not isinstance(dynamics, SA):
+        _refuse_overflow(dynamics.kernel, dtype)
+    run = Run(
+        diffrax.Tsit5() if solver is None else solver,
+        _adjoint(adjoint),
+        tuple(save),
+        stop,
+        max_steps,
+        progress and sys.stdout.isatty(),
+    )
+    numbers = [jnp.asarray(value, dtype) for value in (rtol, atol, stop_tolerance)]
+    try:
+        traj = _solve(run, dynamics, rho, x0, t0, ts, method, devices, *numbers)
+    except TypeError as error:
+        if "forward-mode" in str(error):
+            raise ValueError(
+                "adjoint='reverse' has no forward mode: pass adjoint='forward' or 'second order'"
+            ) from error
+        raise
+    return _raise_failure(traj) if throw else traj
+
+
+@eqx.filter_jit
+def _solve(run, dynamics, rho, x0, t0, ts, method, devices, rtol, atol, stop_tolerance) -> Trajectory:
+    d, dtype = x0.shape[1], x0.dtype
+    field = dynamics.bind(rho, d, dtype, method)
+    functional = None
+    if "energy" in run.save and dynamics.kernel is not None:
+        functional = bind_energy(dynamics.kernel, rho, dynamics.prefix, d, dtype, method)
+    weights = rho.weights.astype(dtype)
+    solution, finite = integrate(run, field, functional, weights, x0, t0, ts, rtol, atol, stop_tolerance)
+    (_, (t,)), (kept, (final,)) = solution.ts, solution.ys
+    status = _status(solution.result, finite)
+    # an event or a failure leaves later rows unwritten; the first row is always reached
+    reached = (ts <= t) & (finite | (ts <= t0))
+    kept = {name: unreached(value, ts, reached) for name, value in kept.items()}
+    steps = {
+        "steps": solution.stats["num_steps"],
+        "accepted": solution.stats["num_accepted_steps"],
+        "rejected": solution.stats["num_rejected_steps"],
+    }
+    x, energy, order = (kept.get(name) for name in SAVED)
+    return Trajectory(ts, x, energy, order, t, final, status, steps, rho.labels, weights, field.method)
+
+
+def _status(result, finite):
+    results = diffrax.RESULTS
+    status = jnp.full((), FlowStatus.SOLVER_FAILED, jnp.int32)
+    for known, code in (
+        (results.successful, FlowStatus.FINISHED),
+        (results.event_occurred, FlowStatus.STOPPED),
+        (results.max_steps_reached, FlowStatus.MAX_STEPS),
+    ):
+        status = jnp.where(result == known, jnp.asarray(code, jnp.int32), status)
+    return jnp.where(finite, status, jnp.asarray(FlowStatus.NOT_FINITE, jnp.int32))
+
+
+def _raise_failure(traj: Trajectory) -> Trajectory:
+    if _check.is_concrete(traj):
+        if not bool(jnp.all(traj.ok)):
+            raise FlowError(traj.explain())
+        return traj
+    return eqx.error_if(traj, ~traj.ok, failure_message())
+
+
+def _start(x0, ts):
+    """Tokens, the time they are at, and the save times, all in the dtype of the tokens."""
+    if isinstance(x0, Trajectory):
+        start = x0.t
+        x0 = x0.final
+        if _check.is_concrete(x0) and not bool(jnp.isfinite(x0).all()):
+            raise ValueError("x0 is a trajectory whose final state is not finite: start from an earlier state")
+    else:
+        start, x0 = None, _check.tokens(x0, "x0", unit=True)
+    ts = jnp.asarray(ts) if isinstance(ts, jax.Array) else np.asarray(ts)
+    _check.times(ts, None if start is None or not _check.is_concrete(start) else float(start))
+    ts = jnp.asarray(ts, x0.dtype)
+    return x0, ts[0] if start is None else start, ts
+
+
+def _check_choices(save, stop, max_steps) -> None:
+    unknown = [name for name in save if name not in SAVED]
+    if unknown or not save:
+        raise ValueError(f"save={tuple(save)}: name at least one of {SAVED}")
+    if not (stop in (None, "collapse", "steady") or callable(stop)):
+        raise ValueError(f"stop={stop!r} is unknown: use 'collapse', 'steady' or a function (t, x) → bool")
+    if not isinstance(max_steps, int) or max_steps < 1:
+        raise ValueError(f"max_steps={max_steps!r}: pass a positive integer")
+
+
+def _adjoint(adjoint) -> diffrax.AbstractAdjoint:
+    if isinstance(adjoint, diffrax.AbstractAdjoint):
+        return adjoint
+    if adjoint not in ADJOINTS:
+        raise ValueError(
+            f"adjoint={adjoint!r} is unknown: use one of {', '.join(map(repr, ADJOINTS))} or a diffrax adjoint"
+        )
+    return ADJOINTS[adjoint]()
+
+
+def _refuse_overflow(kernel, dtype) -> None:
+    for part in jax.tree.leaves(kernel, is_leaf=lambda node: isinstance(node, ExpDot)):
+        if not isinstance(part, ExpDot) or not _check.is_concrete(part):
+            continue
+        exponent = float(part.beta * (1 - part.shift))
+        if exponent > float(np.log(np.finfo(dtype).max)):
+            raise ValueError(
+                f"beta={float(part.beta):g} with shift={float(part.shift):g} overflows {np.dtype(dtype)}: e^{exponent:g} is "
+                "infinite; use ExpDot(beta, shift=1.0), which only rescales time by e^{−beta}"
+            )
