@@ -1,0 +1,163 @@
+"""A causal language model: a spec and its weights, and the pure functions of both."""
+
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._check import is_concrete
+from .._types import Array, Bool, Float, Int, Key
+from .block import Block, Entrance, Exit
+from .layers import Context, context
+from .spec import Spec
+from .weights import Params, Resident, Weights
+
+Ids = Int[Array | np.ndarray, "B n"]
+Mask = Bool[Array | np.ndarray, "B n"] | Int[Array | np.ndarray, "B n"] | None
+
+
+class Model(eqx.Module):
+    """A decoder-only language model.
+
+    `weights` are a differentiable pytree when they are in memory, else they are read from disk layer by layer. `dtype` is the
+    precision of the arithmetic (float32 unless asked otherwise), whatever the files store. `tokenizer`: a `tokenizers.Tokenizer`
+    or None.
+    """
+
+    spec: Spec = eqx.field(static=True)
+    weights: Weights
+    dtype: np.dtype = eqx.field(static=True)
+    tokenizer: Any = eqx.field(static=True, default=None)
+
+    def logits(self, ids: Ids, mask: Mask = None) -> Float[Array, "B n V"]:
+        """Scores of the next token at every position.
+
+        Args:
+            ids: token ids (B, n).
+            mask: (B, n), 1 or True for real tokens; padding anywhere. Positions count real tokens only.
+
+        Returns:
+            (B, n, vocab) in the model's dtype; rows of padding are finite and without meaning.
+
+        Raises:
+            ValueError: ids outside the vocabulary, more positions than the model has, a mask of another shape.
+        """
+        ids, mask = checked(self, ids, mask)
+        if isinstance(self.weights, Resident):
+            return _logits(self.spec, self.dtype, self.weights, ids, mask)
+        where = contexts(self.spec, self.dtype, mask)
+        x = enter(self.spec, self.weights.part("entrance"), self.weights.lookup(ids, self.dtype), where)
+        for t in range(self.spec.layers):
+            x = advance(self.spec, self.weights.layer(t), x, where, t)
+        return self.weights.project(leave(self.spec, self.weights.part("exit"), x))
+
+    def encode(self, text: str) -> np.ndarray:
+        """Token ids of a text, without special tokens."""
+        if self.tokenizer is None:
+            raise ValueError("this checkpoint has no tokenizer.json (or GGUF vocabulary) that can be read: pass token ids")
+        return np.asarray(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
+
+    def memory_estimate(self, batch: int, length: int) -> int:
+        """Bytes that measuring takes at most: resident weights (or the largest layer), its arithmetic, and activations.
+
+        A streamed layer is held in the files' precision and once more in `dtype`; the stream entering every layer is kept for
+        the backward pass; inside a layer a few (B, H, n, n) and (B, n, hidden) arrays live at once.
+        """
+        spec, item = self.spec, self.dtype.itemsize
+        width = spec.heads * spec.head_dim
+        layer = spec.dim * (2 * width + 2 * spec.kv_heads * spec.head_dim + (2 + spec.gated) * spec.hidden)
+        stored = sum(a.nbytes for a in jax.tree.leaves(self.weights)) if isinstance(self.weights, Resident) else 2 * layer * item
+        stream = (spec.layers + 4) * batch * length * spec.dim * item
+        inside = batch * item * (8 * spec.heads * length**2 + 6 * length * (3 * width + 3 * spec.hidden))
+        return stored + 2 * layer * item + stream + inside
+
+
+def checked(model: Model, ids: Ids, mask: Mask) -> tuple[Int[Array, "B n"], Bool[Array, "B n"]]:
+    """ids as int32 and mask as bool, after the checks that `Model.logits` names."""
+    spec = model.spec
+    if ids.ndim != 2 or ids.shape[1] < 1 or ids.shape[0] < 1:
+        raise ValueError(f"ids has shape {ids.shape}: pass token ids (sequences, length), e.g. ids[None] for one sequence")
+    if is_concrete(ids):
+        low, high = int(np.min(np.asarray(ids))), int(np.max(np.asarray(ids)))
+        if low < 0 or high >= spec.vocab:
+            bad = low if low < 0 else high
+            raise ValueError(f"ids has the token {bad}, outside the vocabulary 0 … {spec.vocab - 1}: use this model's tokenizer")
+    if spec.positions is not None and ids.shape[1] > spec.positions:
+        raise ValueError(f"ids has length {ids.shape[1]}, the model has {spec.positions} learned positions: cut the sequences")
+    if mask is None:
+        mask = np.ones(ids.shape, bool)
+    if mask.shape != ids.shape:
+        raise ValueError(f"mask has shape {mask.shape}, ids {ids.shape}: give every token one entry")
+    return jnp.asarray(ids).astype(jnp.int32), jnp.asarray(mask).astype(bool)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def contexts(spec: Spec, dtype: np.dtype, mask: Bool[Array, "B n"]) -> Context:
+    """What every block sees besides the stream."""
+    return context(spec, mask, dtype)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def enter(spec: Spec, params: Params, e: Float[Array, "B n D"], where: Context) -> Float[Array, "B n D"]:
+    """Embedding look-up → stream entering the first block."""
+    with jax.default_matmul_precision("highest"):
+        return Entrance(spec).apply({"params": params}, e, where.positions)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def leave(spec: Spec, params: Params, x: Float[Array, "*b D"]) -> Float[Array, "*b D"]:
+    """Stream after the last block → what the head reads."""
+    return Exit(spec).apply({"params": params}, x)
+
+
+def apply_block(spec: Spec, params: Params, x: Float[Array, "B n D"], where: Context, t: int | Int[Array, ""]):
+    """Block t: (next stream, Trace)."""
+    with jax.default_matmul_precision("highest"):
+        return Block(spec).apply({"params": params}, x, where, jnp.asarray(t, jnp.int32))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def advance(spec: Spec, params: Params, x: Float[Array, "B n D"], where: Context, t: int | Int[Array, ""]):
+    """The stream after block t."""
+    return apply_block(spec, params, x, where, t)[0]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _logits(spec: Spec, dtype: np.dtype, weights: Resident, ids: Int[Array, "B n"], mask: Bool[Array, "B n"]):
+    where = context(spec, mask, dtype)
+    x = enter(spec, weights.entrance, weights.lookup(ids, dtype), where)
+
+    def step(x, layer):
+        params, t = layer
+        return apply_block(spec, params, x, where, t)[0], None
+
+    x, _ = jax.lax.scan(step, x, (weights.blocks, jnp.arange(spec.layers, dtype=jnp.int32)))
+    return weights.project(leave(spec, weights.exit, x))
+
+
+def initialise(spec: Spec, key: Key[Array, ""] | Int[Array, "2"], dtype: Any = None) -> Model:
+    """A model of that spec with random weights (normal 0.02, norms 1), to be trained: `model.weights` is a pytree.
+
+    Nothing that `meanfield.pretrained.load` returns is ever random.
+    """
+    dtype = np.dtype(dtype or np.float32)
+    keys = jax.random.split(key, 5)
+    where = context(spec, jnp.ones((1, 2), bool), dtype)
+    x = jnp.zeros((1, 2, spec.dim), dtype)
+
+    def block(key):
+        return Block(spec).init(key, x, where, jnp.zeros((), jnp.int32))["params"]
+
+    weights = Resident(
+        embedding=0.02 * jax.random.normal(keys[0], (spec.vocab, spec.dim), dtype),
+        head=None if spec.tied else 0.02 * jax.random.normal(keys[1], (spec.vocab, spec.dim), dtype),
+        entrance=Entrance(spec).init(keys[2], x, where.positions).get("params", {}),
+        exit=Exit(spec).init(keys[3], x)["params"],
+        blocks=jax.vmap(block)(jax.random.split(keys[4], spec.layers)),
+    )
+    return Model(spec, weights, dtype)
+
+
