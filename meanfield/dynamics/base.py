@@ -21,6 +21,14 @@ class AbstractField(eqx.Module):
         """The velocity ẋ (n, d), tangent at x."""
 
 
+class AbstractDriftField(AbstractField):
+    """A vector field that is the tangent part of a drift A in R^d: ẋ = P_x A(x). Layers and norms act on A itself."""
+
+    @abc.abstractmethod
+    def drift(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """A(x) (n, d), not projected."""
+
+
 class AbstractDynamics(eqx.Module):
     """A kernel plus a rule of motion. Subclass with `bind` to add a dynamics that flows, sweeps and plots."""
 
@@ -30,6 +38,17 @@ class AbstractDynamics(eqx.Module):
     @abc.abstractmethod
     def bind(self, rho: Marginal, d: int, dtype, method: str) -> AbstractField:
         """The vector field for fixed labels, evaluating once what does not depend on tokens (gauge matrices)."""
+
+
+def drift_field(dynamics: AbstractDynamics, rho: Marginal, d: int, dtype, method: str) -> AbstractDriftField:
+    """The bound field of `dynamics`; raises `ValueError` where it has no drift in R^d."""
+    field = dynamics.bind(rho, d, dtype, method)
+    if not isinstance(field, AbstractDriftField):
+        raise ValueError(
+            f"{type(dynamics).__name__} gives a tangent velocity only: layers and norms need a field with drift(x) in R^d "
+            "(subclass meanfield.dynamics.AbstractDriftField)"
+        )
+    return field
 
 
 CausalRule = bool | Callable

@@ -19,7 +19,7 @@ from ..interaction.bound import (
 from ..kernels import AbstractKernel, Cosine, Term
 from ..marginal import Marginal
 from ..prefix import Prefix
-from .base import AbstractDynamics, AbstractField, CausalRule
+from .base import AbstractDriftField, AbstractDynamics, AbstractField, CausalRule
 
 
 class SA(AbstractDynamics):
@@ -51,7 +51,7 @@ class SA(AbstractDynamics):
         return SoftmaxField(term, rho, prefix, visibility(self.causal), summing, self.rotate_values, why)
 
 
-class SoftmaxField(AbstractField):
+class SoftmaxField(AbstractDriftField):
     """The SA velocity."""
 
     term: Term
@@ -63,7 +63,11 @@ class SoftmaxField(AbstractField):
     method: str = eqx.field(static=True)
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """P_x (Q_iᵀ Σ_j a_ij Q_j x_j + Σ_k a_ik p_k)."""
+        """P_x A(x)."""
+        return sphere.project(x, self.drift(x))
+
+    def drift(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """Q_iᵀ Σ_j a_ij Q_j x_j + Σ_k a_ik p_k."""
         targets, sources = sides(self.term, x, self.rho, self.rotate_values)
         average = self.summing.average(self.term, targets, sources, self.visible)
         if self.rotate_values:
@@ -72,7 +76,7 @@ class SoftmaxField(AbstractField):
         if self.prefix is not None:
             targets, sources = prefix_sides(x, self.prefix)
             average = merge(average, self.summing.average(zonal_only(self.term), targets, sources, None))
-        return sphere.project(x, mean(average))
+        return mean(average)
 
 
 def _positive_factors(term: Term) -> None:

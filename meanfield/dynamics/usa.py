@@ -10,7 +10,7 @@ from ..interaction.bound import bound_terms, cast_parts, check_prefix, prefix_si
 from ..kernels import AbstractKernel, Term
 from ..marginal import Marginal
 from ..prefix import Prefix
-from .base import AbstractDynamics, AbstractField, CausalRule
+from .base import AbstractDriftField, AbstractDynamics, AbstractField, CausalRule
 
 
 class USA(AbstractDynamics):
@@ -50,7 +50,7 @@ class USA(AbstractDynamics):
         return GradientField(terms, rho, prefix, visible, summing, self.rotate_values, why)
 
 
-class GradientField(AbstractField):
+class GradientField(AbstractDriftField):
     """The USA velocity of a structured kernel."""
 
     terms: tuple[Term, ...]
@@ -62,7 +62,11 @@ class GradientField(AbstractField):
     method: str = eqx.field(static=True)
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """P_x Σ_terms scale Q_iᵀ Σ_j w_j g φ' Q_j x_j (values unrotated where asked), plus the prefix."""
+        """P_x A(x)."""
+        return sphere.project(x, self.drift(x))
+
+    def drift(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """Σ_terms scale Q_iᵀ Σ_j w_j g φ' Q_j x_j (values unrotated where asked), plus the prefix."""
         total = jnp.zeros_like(x)
         for term in self.terms:
             scale = term.scale.astype(x.dtype)
@@ -72,10 +76,10 @@ class GradientField(AbstractField):
             if self.prefix is not None:
                 targets, sources = prefix_sides(x, self.prefix)
                 total += scale * self.summing.force(zonal_only(term), targets, sources, None)
-        return sphere.project(x, total)
+        return total
 
 
-class PairField(AbstractField):
+class PairField(AbstractDriftField):
     """The USA velocity of any kernel of one pair, by mapped autodiff."""
 
     kernel: AbstractKernel
@@ -85,6 +89,9 @@ class PairField(AbstractField):
     method: str = eqx.field(static=True)
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """P_x Σ_j w_j ∇_x h(z_i, z_j)."""
-        force = mapped_force(self.kernel, x, self.rho.labels, self.rho.weights, self.visible, self.tiling)
-        return sphere.project(x, force)
+        """P_x A(x)."""
+        return sphere.project(x, self.drift(x))
+
+    def drift(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """Σ_j w_j ∇_x h(z_i, z_j)."""
+        return mapped_force(self.kernel, x, self.rho.labels, self.rho.weights, self.visible, self.tiling)
