@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from . import sphere
 from ._types import Array, Float, Scalar
+from .dynamics import Landing, NoisyField, RadialField, Splitting, retract, rows_to_sphere
 
 
 class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
@@ -35,6 +36,11 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
         """Of the wrapped solver."""
         return self.solver.term_compatible_contr_kwargs
 
+    @property
+    def scan_kind(self):
+        """Of the wrapped solver (diffrax asks Runge–Kutta solvers for it in forward mode)."""
+        return getattr(self.solver, "scan_kind", "bounded")
+
     def order(self, terms):
         """The order of the wrapped solver."""
         return self.solver.order(terms)
@@ -54,16 +60,11 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         """One step of the wrapped solver, projected."""
         y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, made_jump)
-        return _rows_to_sphere(y1), error, dense, state, result
+        return retract(args, y1), error, dense, state, result
 
     def func(self, terms, t0, y0, args):
         """The vector field of the wrapped solver."""
         return self.solver.func(terms, t0, y0, args)
-
-
-def _rows_to_sphere(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    square = jnp.sum(x * x, axis=-1, keepdims=True)
-    return x / jnp.sqrt(square)
 
 
 def worst_token(error: Float[Array, "n d"]) -> Scalar:
@@ -87,7 +88,7 @@ def observer(save: tuple[str, ...], functional: Callable | None, weights: Array)
     """What is kept at a save time: tokens (unit to rounding), energy, order parameter."""
 
     def observe(t, y, field):
-        x = _rows_to_sphere(y)
+        x = rows_to_sphere(y)
         kept = {}
         if "x" in save:
             kept["x"] = x
@@ -95,6 +96,8 @@ def observer(save: tuple[str, ...], functional: Callable | None, weights: Array)
             kept["energy"] = functional(x)
         if "order" in save:
             kept["order"] = order_parameter(x, weights)
+        if isinstance(field, RadialField):
+            kept["radius"] = sphere.safe_norm(y)[:, 0]
         return kept
 
     return observe
@@ -112,12 +115,20 @@ def stopping(stop: str | Callable | None, tolerance: Scalar, weights: Array) -> 
 
     def condition(t, y, field, **kwargs):
         if stop == "collapse":
-            return order_parameter(y, weights) >= 1 - tolerance
+            return order_parameter(rows_to_sphere(y), weights) >= 1 - tolerance
         if stop == "steady":
             return worst_token(field(y)) <= tolerance
         return stop(t, y)
 
     return diffrax.Event(condition)
+
+
+def _differentiable(solver: diffrax.AbstractSolver, adjoint: diffrax.AbstractAdjoint) -> diffrax.AbstractSolver:
+    """`solver` with its stages in a loop that the adjoint can differentiate (diffrax sets this on bare solvers only)."""
+    kind = {diffrax.ForwardMode: "lax", diffrax.DirectAdjoint: "bounded"}.get(type(adjoint))
+    if kind is None or getattr(solver, "scan_kind", kind) is not None:
+        return solver
+    return eqx.tree_at(lambda s: s.scan_kind, solver, kind, is_leaf=lambda node: node is None)
 
 
 class Run(eqx.Module):
@@ -137,21 +148,25 @@ def integrate(run: Run, field, functional, weights, x0, t0, ts, rtol, atol, stop
     finite = jnp.all(jnp.isfinite(jax.lax.stop_gradient(field(x0))))
     end = jnp.where(finite, ts[-1], t0)
     adaptive = isinstance(run.solver, diffrax.AbstractAdaptiveSolver)
-    if not adaptive:
+    if isinstance(field, NoisyField):
+        solver, steps = Splitting(), Landing(field.step, ts)
+    elif adaptive:
+        solver, steps = OnSphere(_differentiable(run.solver, run.adjoint)), controller(rtol, atol)
+    else:
         raise ValueError(f"solver={run.solver} has no error estimate: pass an adaptive one, e.g. diffrax.Tsit5()")
     observe = observer(run.save, functional, weights)
     saves = diffrax.SubSaveAt(ts=jnp.clip(ts, t0, end), fn=observe)
     last = diffrax.SubSaveAt(t1=True)
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(right_hand_side),
-        OnSphere(run.solver),
+        solver,
         t0,
         end,
         None,
         x0,
         args=field,
         saveat=diffrax.SaveAt(subs=(saves, last)),
-        stepsize_controller=controller(rtol, atol),
+        stepsize_controller=steps,
         adjoint=run.adjoint,
         event=stopping(run.stop, stop_tolerance, weights),
         max_steps=run.max_steps,

@@ -12,9 +12,9 @@ import numpy as np
 from . import _check
 from ._integrate import Run, integrate
 from ._types import Devices, ScalarLike, Times, Tokens
-from .dynamics import SA, AbstractDynamics
+from .dynamics import AbstractDynamics, refuse_values
+from .dynamics.radial import PeriNorm, PreNorm
 from .energy import bind_energy
-from .kernels import ExpDot
 from .marginal import Marginal
 from .trajectory import FlowError, FlowStatus, Trajectory, failure_message, unreached
 
@@ -70,13 +70,13 @@ def flow(
 
     Returns a `Trajectory`. Compiles once per shape and choice: parameters, labels, times and tolerances are arrays.
     """
-    x0, t0, ts = _start(x0, ts)
+    x0, t0, ts = _start(x0, ts, unit=not isinstance(dynamics, (PreNorm, PeriNorm)))
     _check.same_length(x0, rho, "x0")
     _check_choices(save, stop, max_steps)
     dtype = x0.dtype
     _check.tolerance(rtol, dtype, "rtol")
-    if throw and not isinstance(dynamics, SA):
-        _refuse_overflow(dynamics.kernel, dtype)
+    if throw:
+        refuse_values(dynamics, dtype)
     run = Run(
         diffrax.Tsit5() if solver is None else solver,
         _adjoint(adjoint),
@@ -85,9 +85,14 @@ def flow(
         max_steps,
         progress and sys.stdout.isatty(),
     )
+    # bound before tracing: the length of an expansion is chosen from the values of parameters
+    field = dynamics.bind(rho, x0.shape[1], dtype, method)
+    functional = None
+    if "energy" in run.save and dynamics.kernel is not None:
+        functional = bind_energy(dynamics.kernel, rho, dynamics.prefix, x0.shape[1], dtype, method)
     numbers = [jnp.asarray(value, dtype) for value in (rtol, atol, stop_tolerance)]
     try:
-        traj = _solve(run, dynamics, rho, x0, t0, ts, method, devices, *numbers)
+        traj = _solve(run, field, functional, rho, x0, t0, ts, *numbers)
     except TypeError as error:
         if "forward-mode" in str(error):
             raise ValueError(
@@ -98,13 +103,8 @@ def flow(
 
 
 @eqx.filter_jit
-def _solve(run, dynamics, rho, x0, t0, ts, method, devices, rtol, atol, stop_tolerance) -> Trajectory:
-    d, dtype = x0.shape[1], x0.dtype
-    field = dynamics.bind(rho, d, dtype, method)
-    functional = None
-    if "energy" in run.save and dynamics.kernel is not None:
-        functional = bind_energy(dynamics.kernel, rho, dynamics.prefix, d, dtype, method)
-    weights = rho.weights.astype(dtype)
+def _solve(run, field, functional, rho, x0, t0, ts, rtol, atol, stop_tolerance) -> Trajectory:
+    weights = rho.weights.astype(x0.dtype)
     solution, finite = integrate(run, field, functional, weights, x0, t0, ts, rtol, atol, stop_tolerance)
     (_, (t,)), (kept, (final,)) = solution.ts, solution.ys
     status = _status(solution.result, finite)
@@ -117,7 +117,7 @@ def _solve(run, dynamics, rho, x0, t0, ts, method, devices, rtol, atol, stop_tol
         "rejected": solution.stats["num_rejected_steps"],
     }
     x, energy, order = (kept.get(name) for name in SAVED)
-    return Trajectory(ts, x, energy, order, t, final, status, steps, rho.labels, weights, field.method)
+    return Trajectory(ts, x, energy, order, t, final, status, steps, rho.labels, weights, field.method, kept.get("radius"))
 
 
 def _status(result, finite):
@@ -134,21 +134,21 @@ def _status(result, finite):
 
 def _raise_failure(traj: Trajectory) -> Trajectory:
     if _check.is_concrete(traj):
-        if not bool(jnp.all(traj.ok)):
+        if not np.all(np.asarray(traj.status) <= FlowStatus.STOPPED):
             raise FlowError(traj.explain())
         return traj
     return eqx.error_if(traj, ~traj.ok, failure_message())
 
 
-def _start(x0, ts):
+def _start(x0, ts, unit):
     """Tokens, the time they are at, and the save times, all in the dtype of the tokens."""
     if isinstance(x0, Trajectory):
         start = x0.t
         x0 = x0.final
-        if _check.is_concrete(x0) and not bool(jnp.isfinite(x0).all()):
+        if _check.is_concrete(x0) and not np.isfinite(np.asarray(x0)).all():
             raise ValueError("x0 is a trajectory whose final state is not finite: start from an earlier state")
     else:
-        start, x0 = None, _check.tokens(x0, "x0", unit=True)
+        start, x0 = None, _check.tokens(x0, "x0", unit=unit)
     ts = jnp.asarray(ts) if isinstance(ts, jax.Array) else np.asarray(ts)
     _check.times(ts, None if start is None or not _check.is_concrete(start) else float(start))
     ts = jnp.asarray(ts, x0.dtype)
@@ -173,15 +173,3 @@ def _adjoint(adjoint) -> diffrax.AbstractAdjoint:
             f"adjoint={adjoint!r} is unknown: use one of {', '.join(map(repr, ADJOINTS))} or a diffrax adjoint"
         )
     return ADJOINTS[adjoint]()
-
-
-def _refuse_overflow(kernel, dtype) -> None:
-    for part in jax.tree.leaves(kernel, is_leaf=lambda node: isinstance(node, ExpDot)):
-        if not isinstance(part, ExpDot) or not _check.is_concrete(part):
-            continue
-        exponent = float(part.beta * (1 - part.shift))
-        if exponent > float(np.log(np.finfo(dtype).max)):
-            raise ValueError(
-                f"beta={float(part.beta):g} with shift={float(part.shift):g} overflows {np.dtype(dtype)}: e^{exponent:g} is "
-                "infinite; use ExpDot(beta, shift=1.0), which only rescales time by e^{−beta}"
-            )

@@ -33,7 +33,7 @@ class Marginal(eqx.Module):
         if len(lengths) != 1 or lengths[0] == 0:
             raise ValueError(f"labels must share one leading length n ≥ 1, got leading lengths {lengths}")
         for leaf in leaves:
-            if _check.is_concrete(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating) and not jnp.isfinite(leaf).all():
+            if _check.is_concrete(leaf) and not np.isfinite(np.asarray(leaf)).all():
                 raise ValueError("labels contain NaN or infinite values: every token needs a finite label")
         n = lengths[0]
         self.weights = jnp.full(n, 1 / n) if weights is None else jnp.asarray(weights)

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from . import _check
 from ._types import Array, Float, Tokens, Weights
@@ -24,5 +25,5 @@ class Prefix(eqx.Module):
                 f"prefix weights have shape {self.weights.shape} but there are {self.tokens.shape[0]} prefix tokens: "
                 "give every prefix token one weight"
             )
-        if _check.is_concrete(self.weights) and not jnp.isfinite(self.weights).all():
+        if _check.is_concrete(self.weights) and not np.isfinite(np.asarray(self.weights)).all():
             raise ValueError("prefix weights contain NaN or infinite values: pass finite weights")

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from . import _check
 from ._types import Array, Float, Points, PRNGKey
@@ -67,7 +68,7 @@ def log(x: Points, y: Points) -> Float[Array, "*batch d"]:
     antipodal = (c < 0) & (s < 8 * jnp.finfo(s.dtype).eps)
     message = "log(x, y) of antipodal points is not unique: move y off −x"
     if _check.is_concrete(antipodal):
-        if bool(antipodal.any()):
+        if np.asarray(antipodal).any():
             raise ValueError(message)
     else:
         v = eqx.error_if(v, antipodal, message)

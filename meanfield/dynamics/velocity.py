@@ -4,6 +4,7 @@ from .. import _check
 from .._types import Array, Devices, Float, Tokens
 from ..marginal import Marginal
 from .base import AbstractDynamics
+from .refuse import refuse_values
 
 
 def velocity(
@@ -23,4 +24,5 @@ def velocity(
     """
     x = _check.tokens(x)
     _check.same_length(x, rho)
+    refuse_values(dynamics, x.dtype)
     return dynamics.bind(rho, x.shape[1], x.dtype, method)(x)

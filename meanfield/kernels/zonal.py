@@ -49,7 +49,7 @@ class ExpDot(AbstractZonal):
         for name, value in (("beta", self.beta), ("shift", self.shift)):
             if value.ndim:
                 raise ValueError(f"{name} has shape {value.shape}: pass a scalar, and sweep with jax.vmap or mf.sweep")
-        if is_concrete(self.beta) and not (np.isfinite(self.beta) and self.beta > 0):
+        if is_concrete(self.beta) and not 0 < float(self.beta) < np.inf:
             raise ValueError(f"beta={float(self.beta)}: pass beta > 0 (beta = 0 is mf.Dot())")
 
     def phi(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
