@@ -1,0 +1,120 @@
+"""Profiles: one row of P, or one column, without an n × n matrix wherever the architecture's structure allows it."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from . import _blocks, _layered, _wavefront
+from ._inputs import check_index, check_length
+from .architecture import Architecture
+from .attention import check_fits
+from .biases import ALiBi, NoBias
+from .content import Diagonal
+from .masks import Causal, Full, PrefixLM, Window
+from .rollout import propagate
+
+
+def profile(arch: Architecture, length: int, row: int | Array = -1) -> Float[Array, " n"]:
+    """p = e_rowᵀ R^(T) … R^(1): how much each of `length` input positions influences position `row` at the top (arXiv 2602.16837).
+
+    ALiBi slopes (or no bias) with diagonal content under a built-in mask are a linear recurrence per head: O(T·H·n) time, O(n) memory
+    beyond the layers' carries; everything else builds rows of attention in blocks. Differentiable in every parameter.
+
+    **Arguments:** length n; row, from the end if negative (may be traced). Returns (n,), in mixing's dtype, summing to 1.
+    `ValueError` for a row out of range, content of another length, or a mask that empties a row.
+    """
+    return profile_by_depth(arch, length, row)[-1]
+
+
+def profile_by_depth(arch: Architecture, length: int, row: int | Array = -1) -> Float[Array, "T n"]:
+    """(T, n): row k is e_rowᵀ R^(T) … R^(T−k), the influence on `row` of the positions entering the last k + 1 layers."""
+    length = check_length(length)
+    row = check_index("row", row, length)
+    check_fits(arch, length)
+    return _by_depth(arch, jnp.asarray(row), length)
+
+
+@eqx.filter_jit
+def _by_depth(arch: Architecture, row: Array, length: int) -> Float[Array, "T n"]:
+    row = jnp.where(row < 0, row + length, row)
+    start = (jnp.arange(length) == row).astype(arch.mixing.dtype)
+    return pull(arch, start)
+
+
+def column(arch: Architecture, length: int, column: int | Array = 0) -> Float[Array, " n"]:
+    """P e_column, (n,): how much input position `column` influences every position at the top."""
+    length = check_length(length)
+    column = check_index("column", column, length)
+    check_fits(arch, length)
+    return _column(arch, jnp.asarray(column), length)
+
+
+@eqx.filter_jit
+def _column(arch: Architecture, column: Array, length: int) -> Float[Array, " n"]:
+    """The transpose of start ↦ startᵀP, which is linear: the engines run backwards."""
+    column = jnp.where(column < 0, column + length, column)
+    unit = (jnp.arange(length) == column).astype(arch.mixing.dtype)
+    _, transpose = jax.vjp(lambda start: pull(arch, start)[-1], jnp.zeros_like(unit))
+    return transpose(unit)[0]
+
+
+def first_token_mass(arch: Architecture, length: int) -> Float[Array, " n"]:
+    """P_i0 of every row i, (n,)."""
+    return column(arch, length, 0)
+
+
+def diagonal_mass(arch: Architecture, length: int) -> Float[Array, " n"]:
+    """P_ii of every row i, (n,): Π_t(1 − λ_t(1 − A^(t)_ii)) in closed form for a causal or windowed ALiBi mask, else read off P."""
+    length = check_length(length)
+    if not (_structured(arch) and isinstance(arch.mask, (Causal, Window))):
+        return jnp.diagonal(propagate(arch, length))
+    return _diagonal_mass(arch, length)
+
+
+@eqx.filter_jit
+def _diagonal_mass(arch: Architecture, length: int) -> Float[Array, " n"]:
+    slopes, diagonal, weights = _parameters(arch)
+    reach = arch.mask.width - 1 if isinstance(arch.mask, Window) else length - 1
+    place = jnp.minimum(jnp.arange(length), reach).astype(slopes.dtype)
+
+    def layer(product: Array, x: tuple) -> tuple[Array, None]:
+        mix, diag = x
+        own = _layered.own_attention(slopes[:, None], diag[:, None], place)
+        return product * (1 - mix * (1 - weights @ own)), None
+
+    diagonal = jnp.broadcast_to(diagonal, (arch.depth, slopes.shape[0]))
+    return jax.lax.scan(layer, jnp.ones(length, slopes.dtype), (arch.mixing, diagonal))[0]
+
+
+def pull(arch: Architecture, start: Float[Array, " n"]) -> Float[Array, "T n"]:
+    """startᵀR^(T), …, startᵀR^(T)…R^(1) by the cheapest engine that fits the architecture."""
+    if not _structured(arch):
+        return _blocks.pull(arch, start)
+    slopes, diagonal, weights = _parameters(arch)
+    n = start.shape[0]
+    match arch.mask:
+        case Causal():
+            return _wavefront.pull(start, arch.mixing, slopes, diagonal, weights)
+        case Window(width=width):
+            return _layered.pull(start, arch.mixing, slopes, diagonal, weights, width - 1, 0)
+        case PrefixLM(prefix=prefix):
+            return _layered.pull(start, arch.mixing, slopes, diagonal, weights, n - 1, prefix)
+        case _:
+            return _layered.pull(start, arch.mixing, slopes, diagonal, weights, n - 1, n)
+
+
+def _structured(arch: Architecture) -> bool:
+    """Whether pᵀA is a linear recurrence."""
+    return (
+        isinstance(arch.bias, (ALiBi, NoBias))
+        and isinstance(arch.content, Diagonal)
+        and isinstance(arch.mask, (Causal, Full, Window, PrefixLM))
+    )
+
+
+def _parameters(arch: Architecture) -> tuple[Float[Array, " H"], Float[Array, "t h"], Float[Array, " H"]]:
+    """Slopes (H,) and diagonal (1 or T, 1 or H) after the temperature, and head weights (H,)."""
+    slopes = arch.bias.slopes if isinstance(arch.bias, ALiBi) else jnp.zeros((1,), arch.mixing.dtype)
+    slopes = jnp.broadcast_to(slopes / arch.temperature, (arch.num_heads,))
+    return slopes, arch.content.table / arch.temperature, arch.head_weights
