@@ -28,7 +28,7 @@ class Trajectory(eqx.Module):
     """A flow at its save times.
 
     - `ts` (T,) the times asked for; `x` (T, n, d) unit rows; `energy` (T,); `order` (T,) = ‖Σ_i w_i x_i‖. What was not
-      saved is None; rows at times that were not reached are NaN.
+      saved is None; rows at times that were not reached are NaN. `radius` (T, n) for pre- and peri-norm tokens, else None.
     - `t`, `final`: the time reached and the tokens (n, d) there; `flow(dynamics, trajectory, rho, ts)` goes on from it.
     - `status`: a `FlowStatus` number; `ok`: the last time was reached, or the stop that was asked for.
     - `stats`: steps, accepted and rejected, and the summing method with its reason.
@@ -45,6 +45,7 @@ class Trajectory(eqx.Module):
     labels: Labels
     weights: Float[Array, " n"]
     method: str = eqx.field(static=True)
+    radius: Float[Array, "T n"] | None = None
 
     @property
     def ok(self) -> Array:
@@ -84,6 +85,8 @@ class Trajectory(eqx.Module):
             variables["energy"] = (("time",), np.asarray(self.energy), {"long_name": "interaction energy E"})
         if self.order is not None:
             variables["order"] = (("time",), np.asarray(self.order), {"long_name": "order parameter |sum_i w_i x_i|"})
+        if self.radius is not None:
+            variables["radius"] = (("time", "token"), np.asarray(self.radius), {"long_name": "norm of the token"})
         variables["weight"] = (("token",), np.asarray(self.weights))
         leaves = jax.tree.leaves(self.labels)
         for i, leaf in enumerate(leaves):

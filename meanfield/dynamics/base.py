@@ -1,9 +1,11 @@
 """What a dynamics is: a kernel and how it moves tokens."""
 
 import abc
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
+import jax.numpy as jnp
 
 from .._types import Array, Float
 from ..kernels import AbstractKernel
@@ -27,6 +29,17 @@ class AbstractDriftField(AbstractField):
     @abc.abstractmethod
     def drift(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """A(x) (n, d), not projected."""
+
+
+def rows_to_sphere(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """x/‖x‖ row by row, for rows near the sphere."""
+    return x / jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True))
+
+
+@functools.singledispatch
+def retract(field: AbstractField, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """The state that a step ending at x is taken to: rows on the sphere, unless `field` moves tokens in R^d."""
+    return rows_to_sphere(x)
 
 
 class AbstractDynamics(eqx.Module):
