@@ -6,6 +6,12 @@ from . import sphere as sphere
 from .dynamics import SA as SA
 from .dynamics import USA as USA
 from .dynamics import AbstractDynamics as AbstractDynamics
+from .dynamics import MultiHead as MultiHead
+from .dynamics import Noisy as Noisy
+from .dynamics import PeriNorm as PeriNorm
+from .dynamics import PreNorm as PreNorm
+from .dynamics import attention as attention
+from .dynamics import layers as layers
 from .dynamics import velocity as velocity
 from .energy import energy as energy
 from .flow import flow as flow
