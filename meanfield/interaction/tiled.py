@@ -22,7 +22,7 @@ class Tiled(AbstractMethod):
         def tile(t: Targets, s: Sources):
             a = slope(term.zonal, _products(t, s))
             g = factors(term, t, s)
-            a = hide(a if g is None else a * g, visible, t, s, 0)
+            a = hide(a if g is None else a * g, visible, t, s, 0.0)
             return _matmul(a, s.weights[:, None] * s.values)
 
         return fold(tile, targets, sources, _mute, self.tiling)
