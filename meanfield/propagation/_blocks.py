@@ -11,24 +11,23 @@ _ENTRIES = 1 << 20  # of one block of logits, over all heads
 _DENSE = 1 << 22  # entries of a head-averaged matrix worth keeping when every layer shares it
 
 
-def pull(arch: Architecture, start: Float[Array, " n"]) -> Float[Array, "T n"]:
+def pull(arch: Architecture, start: Float[Array, " n"], every: bool = False) -> Float[Array, "*T n"]:
     """As `_wavefront.pull`, for every architecture."""
     n = start.shape[0]
     shared = arch.content.depth is None
     if shared and n * n <= _DENSE:
         matrix = _rows(arch, jnp.asarray(0), n)
-        product = lambda p, t: p @ matrix
     else:
-        product = lambda p, t: _row_product(arch, p, t)
+        matrix = None
 
     @jax.checkpoint
     def layer(p: Array, x: tuple) -> tuple[Array, Array]:
         t, mix = x
-        p = (1 - mix) * p + mix * product(p, t)
-        return p, p
+        p = (1 - mix) * p + mix * (_row_product(arch, p, t) if matrix is None else p @ matrix)
+        return p, (p if every else None)
 
-    _, states = jax.lax.scan(layer, start, (jnp.arange(arch.depth), arch.mixing), reverse=True)
-    return states[::-1]
+    last, states = jax.lax.scan(layer, start, (jnp.arange(arch.depth), arch.mixing), reverse=True)
+    return states[::-1] if every else last
 
 
 def _blocks(arch: Architecture, n: int) -> tuple[int, Array]:

@@ -43,7 +43,8 @@ def pull(
     weights: Float[Array, " H"],
     reach: int,
     prefix: int,
-) -> Float[Array, "T n"]:
+    every: bool = False,
+) -> Float[Array, "*T n"]:
     """As `_wavefront.pull`, for tokens that see `reach` tokens behind and, among the first `prefix`, all of these."""
     diagonal = jnp.broadcast_to(diagonal, (mixing.shape[0], slopes.shape[0]))
     reach, prefix = min(reach, start.shape[0] - 1), min(prefix, start.shape[0])
@@ -58,7 +59,7 @@ def pull(
 
         out, _ = jax.lax.scan(head, jnp.zeros_like(p), (slopes, diag, weights))
         p = (1 - mix) * p + mix * out
-        return p, p
+        return p, (p if every else None)
 
-    _, states = jax.lax.scan(layer, start, (mixing, diagonal), reverse=True)
-    return states[::-1]
+    last, states = jax.lax.scan(layer, start, (mixing, diagonal), reverse=True)
+    return states[::-1] if every else last

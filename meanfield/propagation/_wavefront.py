@@ -76,8 +76,9 @@ def pull(
     slopes: Float[Array, " H"],
     diagonal: Float[Array, "t h"],
     weights: Float[Array, " H"],
-) -> Float[Array, "T n"]:
-    """startᵀR^(T), startᵀR^(T)R^(T−1), …, startᵀR^(T)…R^(1) with mixing[0] belonging to R^(1); rows in this order."""
+    every: bool = False,
+) -> Float[Array, "*T n"]:
+    """startᵀR^(T)…R^(1), (n,), mixing[0] belonging to R^(1); every=True: (T, n), startᵀR^(T), startᵀR^(T)R^(T−1), … on the way."""
     n, depth, num = start.shape[0], mixing.shape[0], slopes.shape[0]
     block = min(BLOCK, n)
     sub = min(SUB, -(-n // block))
@@ -106,13 +107,14 @@ def pull(
             entering = jnp.einsum("hcd,dh->ch", heads.rows, totals) + heads.after.T * carry
             out = on * p + inside + entering @ heads.end
             p = (1 - mix) * p + mix * out
-            return p, (p, totals[0] + across * entering[0])
+            return p, (totals[0] + across * entering[0], p if every else None)
 
         diagonals = None if shared else diagonal
-        _, (states, carries) = jax.lax.scan(layer, p, (carries, mixing, diagonals), reverse=True)
-        return carries, states[::-1].reshape(depth, size)
+        p, (carries, states) = jax.lax.scan(layer, p, (carries, mixing, diagonals), reverse=True)
+        return carries, (states[::-1] if every else p[None])
 
     padded = jnp.pad(start, (0, chunks * size - n)).reshape(chunks, sub, block)
     body = jax.checkpoint(chunk) if chunks > 1 else chunk
     _, states = jax.lax.scan(body, jnp.zeros((depth, num), start.dtype), (jnp.arange(chunks), padded), reverse=True)
-    return jnp.moveaxis(states, 0, 1).reshape(depth, -1)[:, :n]
+    states = jnp.moveaxis(states, 0, 1).reshape(states.shape[1], -1)[:, :n]
+    return states if every else states[0]

@@ -87,7 +87,6 @@ class Logits(AbstractContent):
         if matrix.ndim not in (2, 3, 4) or matrix.shape[-1] != matrix.shape[-2]:
             raise ValueError(f"content logits have shape {matrix.shape}: give (n, n), (T, n, n) or (T, H, n, n)")
         check_range("content logits", matrix, -np.inf, np.inf, "logits must be finite; leave masking to the mask")
-        n = matrix.shape[-1]
         leading = {2: (1, 1), 3: (matrix.shape[0], 1), 4: matrix.shape[:2]}[matrix.ndim]
         self.matrix = matrix.reshape(leading + matrix.shape[-2:])
 

@@ -24,30 +24,34 @@ def profile(arch: Architecture, length: int, row: int | Array = -1) -> Float[Arr
     **Arguments:** length n; row, from the end if negative (may be traced). Returns (n,), in mixing's dtype, summing to 1.
     `ValueError` for a row out of range, content of another length, or a mask that empties a row.
     """
-    return profile_by_depth(arch, length, row)[-1]
+    length, row = _checked(arch, length, row)
+    return _profile(arch, row, length, every=False)
 
 
 def profile_by_depth(arch: Architecture, length: int, row: int | Array = -1) -> Float[Array, "T n"]:
     """(T, n): row k is e_rowᵀ R^(T) … R^(T−k), the influence on `row` of the positions entering the last k + 1 layers."""
+    length, row = _checked(arch, length, row)
+    return _profile(arch, row, length, every=True)
+
+
+def _checked(arch: Architecture, length: int, index: int | Array, name: str = "row") -> tuple[int, Array]:
     length = check_length(length)
-    row = check_index("row", row, length)
+    index = check_index(name, index, length)
     check_fits(arch, length)
-    return _by_depth(arch, jnp.asarray(row), length)
+    return length, jnp.asarray(index)
 
 
 @eqx.filter_jit
-def _by_depth(arch: Architecture, row: Array, length: int) -> Float[Array, "T n"]:
+def _profile(arch: Architecture, row: Array, length: int, every: bool) -> Float[Array, "*T n"]:
     row = jnp.where(row < 0, row + length, row)
     start = (jnp.arange(length) == row).astype(arch.mixing.dtype)
-    return pull(arch, start)
+    return pull(arch, start, every)
 
 
 def column(arch: Architecture, length: int, column: int | Array = 0) -> Float[Array, " n"]:
     """P e_column, (n,): how much input position `column` influences every position at the top."""
-    length = check_length(length)
-    column = check_index("column", column, length)
-    check_fits(arch, length)
-    return _column(arch, jnp.asarray(column), length)
+    length, column = _checked(arch, length, column, "column")
+    return _column(arch, column, length)
 
 
 @eqx.filter_jit
@@ -55,7 +59,7 @@ def _column(arch: Architecture, column: Array, length: int) -> Float[Array, " n"
     """The transpose of start ↦ startᵀP, which is linear: the engines run backwards."""
     column = jnp.where(column < 0, column + length, column)
     unit = (jnp.arange(length) == column).astype(arch.mixing.dtype)
-    _, transpose = jax.vjp(lambda start: pull(arch, start)[-1], jnp.zeros_like(unit))
+    _, transpose = jax.vjp(lambda start: pull(arch, start), jnp.zeros_like(unit))
     return transpose(unit)[0]
 
 
@@ -87,21 +91,21 @@ def _diagonal_mass(arch: Architecture, length: int) -> Float[Array, " n"]:
     return jax.lax.scan(layer, jnp.ones(length, slopes.dtype), (arch.mixing, diagonal))[0]
 
 
-def pull(arch: Architecture, start: Float[Array, " n"]) -> Float[Array, "T n"]:
-    """startᵀR^(T), …, startᵀR^(T)…R^(1) by the cheapest engine that fits the architecture."""
+def pull(arch: Architecture, start: Float[Array, " n"], every: bool = False) -> Float[Array, "*T n"]:
+    """startᵀR^(T)…R^(1), or with every=True all products on the way, by the cheapest engine that fits the architecture."""
     if not _structured(arch):
-        return _blocks.pull(arch, start)
-    slopes, diagonal, weights = _parameters(arch)
+        return _blocks.pull(arch, start, every)
+    parameters = (start, arch.mixing, *_parameters(arch))
     n = start.shape[0]
     match arch.mask:
         case Causal():
-            return _wavefront.pull(start, arch.mixing, slopes, diagonal, weights)
+            return _wavefront.pull(*parameters, every=every)
         case Window(width=width):
-            return _layered.pull(start, arch.mixing, slopes, diagonal, weights, width - 1, 0)
+            return _layered.pull(*parameters, reach=width - 1, prefix=0, every=every)
         case PrefixLM(prefix=prefix):
-            return _layered.pull(start, arch.mixing, slopes, diagonal, weights, n - 1, prefix)
+            return _layered.pull(*parameters, reach=n - 1, prefix=prefix, every=every)
         case _:
-            return _layered.pull(start, arch.mixing, slopes, diagonal, weights, n - 1, n)
+            return _layered.pull(*parameters, reach=n - 1, prefix=n, every=every)
 
 
 def _structured(arch: Architecture) -> bool:
