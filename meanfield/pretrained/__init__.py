@@ -6,3 +6,6 @@ from .model import initialise as initialise
 from .spec import Alibi as Alibi
 from .spec import Rotary as Rotary
 from .spec import Spec as Spec
+from .measure import measure as measure
+from .measurement import Measurement as Measurement
+from .transitions import TRANSITIONS as TRANSITIONS

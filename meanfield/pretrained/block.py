@@ -12,8 +12,10 @@ from .spec import Spec
 
 
 class Trace(NamedTuple):
-    """a: attention contribution, m: MLP contribution, middle: what the MLP's norm reads, all (B, n, D); heads: see `Heads`."""
+    """base: what the attention contribution a is added to (the stream, but for "post-norm"); m: MLP contribution; middle: what the
+    MLP's norm reads; all (B, n, D). heads: see `Heads`."""
 
+    base: Float[Array, "B n D"]
     a: Float[Array, "B n D"]
     m: Float[Array, "B n D"]
     middle: Float[Array, "B n D"]
@@ -33,19 +35,19 @@ class Block(nn.Module):
         mlp = MLP(spec, name="mlp")
         if spec.wiring == "parallel-shared":
             m = mlp(h)
-            return x + a + m, Trace(a, m, x, heads)
+            return x + a + m, Trace(x, a, m, x, heads)
         norm2 = Norm(spec, name="norm2")
         if spec.wiring == "parallel":
             m = mlp(norm2(x))
-            return x + a + m, Trace(a, m, x, heads)
+            return x + a + m, Trace(x, a, m, x, heads)
         if spec.wiring == "post-norm":
             middle = h + a
-            base = norm2(middle)
-            m = mlp(base)
-            return base + m, Trace(a, m, middle, heads)
+            y = norm2(middle)
+            m = mlp(y)
+            return y + m, Trace(h, a, m, middle, heads)
         middle = x + a
         m = mlp(norm2(middle))
-        return middle + m, Trace(a, m, middle, heads)
+        return middle + m, Trace(x, a, m, middle, heads)
 
 
 class Entrance(nn.Module):

@@ -33,8 +33,8 @@ def load(path: str | pathlib.Path, *, stream: bool = False, dtype: Any = "float3
     dtype = float_dtype(dtype)
     if path.is_dir():
         config = Config(read_json(path / "config.json"), str(path / "config.json"))
-        spec, layout = from_config(config)
-        checkpoint = Checkpoint(spec, layout, Safetensors(path))
+        tensors = Safetensors(path)
+        checkpoint = Checkpoint(*from_config(config), tensors)
         tokenizer = folder_tokenizer(path)
     elif path.suffix == ".gguf" and path.is_file():
         file = Gguf(path)

@@ -1,5 +1,6 @@
 """Where a model's numbers are: in memory, or on disk and read layer by layer."""
 
+import functools
 from abc import abstractmethod
 from typing import Any
 
@@ -55,7 +56,7 @@ class Resident(Weights):
         return _take_layer(self.blocks, t)
 
     def lookup(self, ids: Int[Array | np.ndarray, "B n"], dtype: np.dtype) -> Float[Array, "B n D"]:
-        return self.embedding[jnp.asarray(ids)].astype(dtype)
+        return _rows(self.embedding, ids, dtype)
 
     def project(self, hidden: Float[Array, "*b D"]) -> Float[Array, "*b V"]:
         return _times_transposed(hidden, self._head)
@@ -127,6 +128,11 @@ def _read(checkpoint: Checkpoint, part: str, layer: int | None = None) -> Params
 @jax.jit
 def _take_layer(blocks: Params, t: int | Int[Array, ""]) -> Params:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, t, keepdims=False), blocks)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _rows(embedding: Float[Array, "V D"], ids: Int[Array | np.ndarray, "B n"], dtype: np.dtype) -> Float[Array, "B n D"]:
+    return embedding[ids].astype(dtype)
 
 
 @jax.jit
