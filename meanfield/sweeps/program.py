@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDev
 from ..trajectory import Trajectory
 from .grid import Grid, traced_dtype
 
-Batch = Literal["auto", "loop", "vmap"]
+Batch = str  # "auto", "loop" or "vmap"
 _UNTRACEABLE = (
     jax.errors.ConcretizationTypeError,  # its kinds: a bool, an int or a shape that depends on a traced value
     jax.errors.NonConcreteBooleanIndexError,
@@ -173,7 +172,7 @@ def choose_devices(devices: Sequence[jax.Device] | None) -> list[jax.Device]:
     return chosen
 
 
-def choose_batch(batch: Batch, devices: Sequence[jax.Device]) -> Literal["loop", "vmap"]:
+def choose_batch(batch: Batch, devices: Sequence[jax.Device]) -> str:
     """ "loop" on CPUs, where the stragglers of an adaptive solver make a batch slower than one point after another."""
     if batch not in ("auto", "loop", "vmap"):
         raise ValueError(f"batch={batch!r}: one of 'auto', 'loop', 'vmap'")

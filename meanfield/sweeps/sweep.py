@@ -114,7 +114,7 @@ class _Plan:
                 array[place] = values[name].reshape(array[place].shape)
 
         self._compute(traced, boxes, list(range(len(boxes))), keep)
-        run = self._attributes(boxes) | _account(self.grid.size, self.grid.size, 1, begin)
+        run = self._attributes(boxes) | _account(self.grid.size, 0, 1, begin)
         return dataset.build(self.grid, arrays, self.units, run)
 
     def in_store(self, out: Path, begin: float) -> xr.Dataset:
