@@ -1,0 +1,51 @@
+"""Files written whole or not at all."""
+
+import contextlib
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def atomic(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A temporary path with the same ending, renamed to `path` when the block succeeds and removed when it fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    temporary = pathlib.Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: pathlib.Path, text: str) -> pathlib.Path:
+    """Writes `text` to `path` atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_json(path: pathlib.Path, value) -> pathlib.Path:
+    """Writes `value` as indented JSON atomically; NaN and infinities, which JSON lacks, become strings."""
+    return write_text(path, json.dumps(_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _json(value):
+    if isinstance(value, dict):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
