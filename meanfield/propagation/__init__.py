@@ -12,6 +12,14 @@ from .biases import alibi_slopes as alibi_slopes
 from .content import AbstractContent as AbstractContent
 from .content import Diagonal as Diagonal
 from .content import Logits as Logits
+from .depth import PhaseMap as PhaseMap
+from .depth import classify as classify
+from .depth import collapse_depth as collapse_depth
+from .depth import first_token_mass_by_depth as first_token_mass_by_depth
+from .depth import head_mixture_map as head_mixture_map
+from .depth import phase_map as phase_map
+from .forces import Forces as Forces
+from .forces import forces as forces
 from .masks import AbstractMask as AbstractMask
 from .masks import Causal as Causal
 from .masks import Full as Full

@@ -109,3 +109,37 @@ class Logits(AbstractContent):
     def length(self) -> int | None:
         """n."""
         return self.matrix.shape[-1]
+
+
+class OneLayer(AbstractContent):
+    """Layer `layer` of another content, for every layer."""
+
+    content: AbstractContent
+    layer: Int[Array, ""]
+
+    def __call__(self, layer: Int[Array, ""], i: Int[Array, "..."], j: Int[Array, "..."]) -> Float[Array, "h ..."]:
+        """content(self.layer, i, j)."""
+        return self.content(self.layer, i, j)
+
+    @property
+    def depth(self) -> int | None:
+        """None: one layer."""
+        return None
+
+    @property
+    def num_heads(self) -> int | None:
+        """As the content it is taken from."""
+        return self.content.num_heads
+
+    @property
+    def length(self) -> int | None:
+        """As the content it is taken from."""
+        return self.content.length
+
+
+def at_layer(content: AbstractContent, layer: Int[Array, ""]) -> AbstractContent:
+    """The content of one layer; a diagonal stays a diagonal."""
+    if isinstance(content, Diagonal):
+        table = content.table
+        return Diagonal(table if table.shape[0] == 1 else table[layer][None], content.base)
+    return OneLayer(content, layer)

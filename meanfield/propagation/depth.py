@@ -1,0 +1,111 @@
+"""Depth: how fast influence collapses onto the first token, and which shape a profile takes over a grid of architectures."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ..theory.propagation import recency_boundary
+from ._inputs import Numbers, check_index, check_length, floating
+from .architecture import Architecture
+from .attention import check_fits
+from .content import at_layer
+from .measures import u_shape
+from .profile import pull
+
+FLAT, PRIMACY, RECENCY, U_SHAPED = 0, 1, 2, 3
+
+
+def first_token_mass_by_depth(arch: Architecture, length: int, row: int = -1) -> Float[Array, " T"]:
+    """P^(t)_row,0 for t = 1 … T, (T,): mass on the first token if the network stopped after its first t layers."""
+    length = check_length(length)
+    row = check_index("row", row, length)
+    check_fits(arch, length)
+    return _first_by_depth(arch, jnp.asarray(row), length)
+
+
+@eqx.filter_jit
+def _first_by_depth(arch: Architecture, row: Array, length: int) -> Float[Array, " T"]:
+    """One layer at a time, v ← R^(t)v from v = e_0, by transposing the profile's engine on a one-layer architecture."""
+
+    def layer(v: Array, x: tuple) -> tuple[Array, Array]:
+        t, mix = x
+        one = eqx.tree_at(lambda a: (a.mixing, a.content), arch, (mix[None], at_layer(arch.content, t)))
+        _, transpose = jax.vjp(lambda start: pull(one, start), jnp.zeros_like(v))
+        (v,) = transpose(v)
+        return v, v[row]
+
+    start = (jnp.arange(length) == 0).astype(arch.mixing.dtype)
+    return jax.lax.scan(layer, start, (jnp.arange(arch.depth), arch.mixing))[1]
+
+
+def collapse_depth(arch: Architecture, length: int, share: float = 0.5, row: int = -1) -> Int[Array, ""]:
+    """The first depth t ≤ T at which the row's mass on the first token reaches `share`; T + 1 when it does not."""
+    if not 0 < share <= 1:
+        raise ValueError(f"share = {share} must be in (0, 1]: a share of the row's mass")
+    mass = first_token_mass_by_depth(arch, length, row)
+    return jnp.where(mass.max() >= share, jnp.argmax(mass >= share) + 1, arch.depth + 1)
+
+
+class PhaseMap(eqx.Module):
+    """Shapes over a grid: `shape[i, j]` for rows[i] and columns[j] is one of FLAT, PRIMACY, RECENCY, U_SHAPED.
+
+    `boundary[j]` is the row value (Σλ) below which, by the closed form for small λ_t, the smooth part rises at the end.
+    """
+
+    rows: Float[Array, " r"]
+    columns: Float[Array, " c"]
+    shape: Int[Array, "r c"]
+    first: Float[Array, "r c"]
+    last: Float[Array, "r c"]
+    rises: Int[Array, "r c"]
+    boundary: Float[Array, " c"]
+
+
+def classify(p: Numbers) -> Int[Array, ""]:
+    """FLAT, PRIMACY, RECENCY or U_SHAPED: which of the ends stand above the mean of the middle third."""
+    shape = u_shape(p)
+    return shape.start_above_middle * PRIMACY + shape.end_above_middle * RECENCY
+
+
+def phase_map(total_mixing: Numbers, decay: Numbers, depth: int = 32, length: int = 256) -> PhaseMap:
+    """Shapes over Σλ_t (rows) and αn (columns) for one ALiBi slope α = decay/n and equal λ_t, with the boundary Σλ = 2(1 − e^{−αn})."""
+    decay = floating(decay)
+    slopes = decay[:, None] / check_length(length)
+    weights = jnp.ones_like(slopes)
+    return _phase_map(total_mixing, decay, slopes, weights, depth, length)
+
+
+def head_mixture_map(
+    total_mixing: Numbers, share: Numbers, decay: float, depth: int = 32, length: int = 256
+) -> PhaseMap:
+    """Shapes over Σλ_t (rows) and the share of uniform heads (columns); the other heads have slope decay/n."""
+    share = floating(share)
+    if not bool(((share >= 0) & (share <= 1)).all()):
+        raise ValueError(f"share = {np.asarray(share)} must lie in [0, 1]: the weight of the uniform heads")
+    slopes = jnp.broadcast_to(jnp.asarray([0.0, decay / check_length(length)]).astype(share.dtype), (share.shape[0], 2))
+    return _phase_map(total_mixing, share, slopes, jnp.stack([share, 1 - share], axis=1), depth, length)
+
+
+def _phase_map(total: Numbers, columns: Array, slopes: Array, weights: Array, depth: int, length: int) -> PhaseMap:
+    total = floating(total, columns.dtype)
+    if not bool(((total >= 0) & (total <= depth)).all()):
+        raise ValueError(f"total_mixing = {np.asarray(total)} must lie in [0, depth = {depth}]: Σλ of {depth} layers")
+    shape, first, last, rises = _grid(total, slopes, weights, depth, length)
+    boundary = jax.vmap(recency_boundary)(slopes * length, weights)
+    return PhaseMap(total, columns, shape, first, last, rises, boundary)
+
+
+@eqx.filter_jit
+def _grid(total: Array, slopes: Array, weights: Array, depth: int, length: int) -> tuple[Array, Array, Array, Array]:
+    def point(total: Array, slopes: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+        mixing = jnp.broadcast_to(total / depth, (depth,))
+        arch = Architecture(mixing, slopes, head_weights=weights)
+        start = jnp.zeros(length, mixing.dtype).at[-1].set(1)
+        p = pull(arch, start)
+        # The atom Π(1 − λ_t) at the last token is apart from the smooth part, whose slope the closed form is about.
+        return classify(p), p[0], p[-1], (p[-2] > p[-4]).astype(int)
+
+    columns = jax.vmap(point, in_axes=(None, 0, 0))
+    return jax.lax.map(lambda t: columns(t, slopes, weights), total)
