@@ -104,7 +104,9 @@ def rotary(config: Config, head_dim: int, fraction: float = 1.0, base: tuple[str
         section.finish()
     dim = int(fraction * head_dim)
     if dim < 2 or dim % 2 or dim > head_dim:
-        raise ValueError(f"{config.where}: the rotary fraction {fraction} of {head_dim} coordinates is not an even number")
+        raise ValueError(
+            f"{config.where}: the rotary fraction {fraction} of {head_dim} coordinates is not an even number"
+        )
     return Rotary(dim, theta, scaling)
 
 

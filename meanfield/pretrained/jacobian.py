@@ -37,7 +37,9 @@ def attention_jacobian(
     keys = jnp.sum(probs**2 * jnp.maximum(spread, 0) * through_keys[..., None], axis=1)
 
     own = jnp.einsum("bhii,h->bi", probs, maps.trace) * 2 / (spec.dim * jnp.sqrt(r2))
-    queries = jnp.einsum("bhi,h->bi", _covariance(probs, v, k, mean_v, mean_k, maps.gram), maps.query) * temperature / r2
+    queries = (
+        jnp.einsum("bhi,h->bi", _covariance(probs, v, k, mean_v, mean_k, maps.gram), maps.query) * temperature / r2
+    )
     return (values + keys) / r2[:, None, :], own + queries
 
 

@@ -51,7 +51,9 @@ def measure(
         ValueError: as `Model.logits`, and where the padding is not on the left, a name is unknown, or traced values are given.
     """
     if not is_concrete(ids, mask):
-        raise ValueError("ids and mask are traced: measure runs on the host layer by layer; call it outside jit and vmap")
+        raise ValueError(
+            "ids and mask are traced: measure runs on the host layer by layer; call it outside jit and vmap"
+        )
     ids, mask = (np.asarray(array) for array in checked(model, ids, mask))
     _check_padding(mask)
     _check_names(target, transitions)
@@ -63,7 +65,9 @@ def measure(
     store = BatchStore(out, identity(model, ids, mask, target, token, transitions, size)) if out is not None else None
     starts = range(0, sequences, size)
     results = []
-    with tqdm(total=2 * model.spec.layers * len(starts), unit="layer", delay=1, disable=None if progress else True) as bar:
+    with tqdm(
+        total=2 * model.spec.layers * len(starts), unit="layer", delay=1, disable=None if progress else True
+    ) as bar:
         for number, start in enumerate(starts):
             done = store.read(number) if store else None
             if done is None:

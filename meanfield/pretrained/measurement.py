@@ -98,7 +98,12 @@ def average_profile(rows: np.ndarray, mask: np.ndarray, average: str = "publishe
 
 
 def assemble(
-    model: Model, batches: list[dict[str, np.ndarray]], ids: np.ndarray, mask: np.ndarray, target: str, transitions: tuple[str, ...]
+    model: Model,
+    batches: list[dict[str, np.ndarray]],
+    ids: np.ndarray,
+    mask: np.ndarray,
+    target: str,
+    transitions: tuple[str, ...],
 ) -> Measurement:
     """Joins batches along the sequences and labels them."""
     spec = model.spec

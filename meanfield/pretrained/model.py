@@ -57,7 +57,9 @@ class Model(eqx.Module):
     def encode(self, text: str) -> np.ndarray:
         """Token ids of a text, without special tokens."""
         if self.tokenizer is None:
-            raise ValueError("this checkpoint has no tokenizer.json (or GGUF vocabulary) that can be read: pass token ids")
+            raise ValueError(
+                "this checkpoint has no tokenizer.json (or GGUF vocabulary) that can be read: pass token ids"
+            )
         return np.asarray(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
 
     def memory_estimate(self, batch: int, length: int) -> int:
@@ -69,7 +71,11 @@ class Model(eqx.Module):
         spec, item = self.spec, self.dtype.itemsize
         width = spec.heads * spec.head_dim
         layer = spec.dim * (2 * width + 2 * spec.kv_heads * spec.head_dim + (2 + spec.gated) * spec.hidden)
-        stored = sum(a.nbytes for a in jax.tree.leaves(self.weights)) if isinstance(self.weights, Resident) else 2 * layer * item
+        stored = (
+            sum(a.nbytes for a in jax.tree.leaves(self.weights))
+            if isinstance(self.weights, Resident)
+            else 2 * layer * item
+        )
         stream = (spec.layers + 4) * batch * length * spec.dim * item
         inside = batch * item * (8 * spec.heads * length**2 + 6 * length * (3 * width + 3 * spec.hidden))
         return stored + 2 * layer * item + stream + inside
@@ -79,14 +85,20 @@ def checked(model: Model, ids: Ids, mask: Mask) -> tuple[Int[Array, "B n"], Bool
     """ids as int32 and mask as bool, after the checks that `Model.logits` names."""
     spec = model.spec
     if ids.ndim != 2 or ids.shape[1] < 1 or ids.shape[0] < 1:
-        raise ValueError(f"ids has shape {ids.shape}: pass token ids (sequences, length), e.g. ids[None] for one sequence")
+        raise ValueError(
+            f"ids has shape {ids.shape}: pass token ids (sequences, length), e.g. ids[None] for one sequence"
+        )
     if is_concrete(ids):
         low, high = int(np.min(np.asarray(ids))), int(np.max(np.asarray(ids)))
         if low < 0 or high >= spec.vocab:
             bad = low if low < 0 else high
-            raise ValueError(f"ids has the token {bad}, outside the vocabulary 0 … {spec.vocab - 1}: use this model's tokenizer")
+            raise ValueError(
+                f"ids has the token {bad}, outside the vocabulary 0 … {spec.vocab - 1}: use this model's tokenizer"
+            )
     if spec.positions is not None and ids.shape[1] > spec.positions:
-        raise ValueError(f"ids has length {ids.shape[1]}, the model has {spec.positions} learned positions: cut the sequences")
+        raise ValueError(
+            f"ids has length {ids.shape[1]}, the model has {spec.positions} learned positions: cut the sequences"
+        )
     if mask is None:
         mask = np.ones(ids.shape, bool)
     if mask.shape != ids.shape:
@@ -159,5 +171,3 @@ def initialise(spec: Spec, key: Key[Array, ""] | Int[Array, "2"], dtype: Any = N
         blocks=jax.vmap(block)(jax.random.split(keys[4], spec.layers)),
     )
     return Model(spec, weights, dtype)
-
-

@@ -2,20 +2,24 @@
 
 import hashlib
 import json
-import os
 import pathlib
 import zipfile
 
 import jax
 import numpy as np
 
+from .._files import atomic, write_json
 from .model import Model
 
 
 def identity(model: Model, ids: np.ndarray, mask: np.ndarray, *choices: object) -> str:
     """A digest of everything that a batch's results depend on."""
     digest = hashlib.sha256(repr((model.spec, str(model.dtype), choices)).encode())
-    weights = (model.weights.part("exit"), model.weights.layer(model.spec.layers - 1), model.weights.lookup(ids[:1], model.dtype))
+    weights = (
+        model.weights.part("exit"),
+        model.weights.layer(model.spec.layers - 1),
+        model.weights.lookup(ids[:1], model.dtype),
+    )
     for array in [ids, mask, *jax.tree.leaves(weights)]:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
@@ -34,9 +38,11 @@ class BatchStore:
             except ValueError:
                 found = None
             if found != run:
-                raise ValueError(f"out={str(folder)!r} holds the batches of another model, text or setting: choose another folder")
+                raise ValueError(
+                    f"out={str(folder)!r} holds the batches of another model, text or setting: choose another folder"
+                )
         else:
-            _write(manifest, json.dumps({"identity": run}).encode())
+            write_json(manifest, {"identity": run})
 
     def read(self, number: int) -> dict[str, np.ndarray] | None:
         """Batch `number`, or None where it is absent or damaged."""
@@ -48,17 +54,8 @@ class BatchStore:
 
     def write(self, number: int, arrays: dict[str, np.ndarray]) -> None:
         """Stores batch `number` by a temporary file and a rename."""
-        path = self._path(number)
-        temporary = path.with_suffix(".tmp")
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)
-        os.replace(temporary, path)
+        with atomic(self._path(number)) as temporary:
+            np.savez(temporary, **arrays)
 
     def _path(self, number: int) -> pathlib.Path:
         return self.folder / f"batch-{number:05d}.npz"
-
-
-def _write(path: pathlib.Path, data: bytes) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)

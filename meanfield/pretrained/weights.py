@@ -84,7 +84,9 @@ class Streamed(Weights):
         name = self.checkpoint.layout.sources["embedding"].name
         rows = np.asarray(self.checkpoint.tensors.read(name)[np.asarray(ids)])
         if not np.isfinite(rows).all():
-            raise ValueError(f"{self.checkpoint.tensors.path}: tensor {name} has NaN or infinite entries; the file is damaged")
+            raise ValueError(
+                f"{self.checkpoint.tensors.path}: tensor {name} has NaN or infinite entries; the file is damaged"
+            )
         return jnp.asarray(rows).astype(dtype)
 
     def project(self, hidden: Float[Array, "*b D"]) -> Float[Array, "*b V"]:
@@ -131,7 +133,9 @@ def _take_layer(blocks: Params, t: int | Int[Array, ""]) -> Params:
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _rows(embedding: Float[Array, "V D"], ids: Int[Array | np.ndarray, "B n"], dtype: np.dtype) -> Float[Array, "B n D"]:
+def _rows(
+    embedding: Float[Array, "V D"], ids: Int[Array | np.ndarray, "B n"], dtype: np.dtype
+) -> Float[Array, "B n D"]:
     return embedding[ids].astype(dtype)
 
 

@@ -73,8 +73,15 @@ class Safetensors:
             if name in self.shapes:
                 raise ValueError(f"{self.path}: tensor {name} is in two files, one of them {path.name}")
             if entry["dtype"] not in _DTYPES:
-                if entry["dtype"] not in ("BOOL", "U8", "I64", "I32"):  # buffers; refused later if a parameter needs one
-                    raise ValueError(f"{path}: tensor {name} has dtype {entry['dtype']}; only {', '.join(_DTYPES)} are read")
+                if entry["dtype"] not in (
+                    "BOOL",
+                    "U8",
+                    "I64",
+                    "I32",
+                ):  # buffers; refused later if a parameter needs one
+                    raise ValueError(
+                        f"{path}: tensor {name} has dtype {entry['dtype']}; only {', '.join(_DTYPES)} are read"
+                    )
                 entry["dtype"] = "F32"
                 self.shapes[name] = (-1,)
                 continue
@@ -96,5 +103,7 @@ def _index(folder: pathlib.Path) -> dict[str, str] | None:
     for name, file in weight_map.items():
         plain = isinstance(file, str) and file == pathlib.PurePath(file).name and file.endswith(".safetensors")
         if not plain or "\\" in file or (folder / file).resolve().parent != folder.resolve():
-            raise ValueError(f"{path}: {name} is put into {file!r}; an index may name only .safetensors files of its own folder")
+            raise ValueError(
+                f"{path}: {name} is put into {file!r}; an index may name only .safetensors files of its own folder"
+            )
     return weight_map

@@ -1,49 +1,63 @@
-"""GGUF files through the `gguf` package: metadata, tensors memory-mapped and dequantised when read."""
+"""GGUF files: tensors memory-mapped, and dequantised by the `gguf` package when they are read."""
 
+import math
 import pathlib
-from typing import Any
 
 import numpy as np
 
-from .gguf_header import check_header
+from .gguf_header import TensorInfo, read_header
 
 
 class Gguf:
     """The tensors of a GGUF file, in Hugging Face's order of dimensions (a `Tensors`); `metadata` holds its keys."""
 
     def __init__(self, path: pathlib.Path):
-        import gguf
-
-        check_header(path)
-        self.path = str(path)
-        try:
-            reader = gguf.GGUFReader(path)
-        except (ValueError, KeyError, IndexError, OverflowError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a valid GGUF file: {error}; download it again") from error
-        self.metadata: dict[str, Any] = {k: f.contents() for k, f in reader.fields.items() if f.types}
-        self._tensors = {tensor.name: tensor for tensor in reader.tensors}
+        header = read_header(path)
+        self.path, self.metadata = str(path), header.metadata
+        self.shapes = {name: info.shape for name, info in header.tensors.items()}
+        self._tensors, self._start = header.tensors, header.data_start
         self._check_extents(path.stat().st_size)
-        self.shapes = {n: tuple(int(d) for d in reversed(t.shape)) for n, t in self._tensors.items()}
 
     def read(self, name: str) -> np.ndarray:
         """The tensor: a mapped view of F32 and F16, float32 where it is packed."""
         import gguf
 
-        tensor = self._tensors[name]
-        if tensor.data.dtype in (np.float32, np.float16):
-            return tensor.data.reshape(self.shapes[name])
+        info = self._tensors[name]
+        kind, rows = self._packing(name, info)
+        if kind.name in ("F32", "F16"):
+            dtype = np.dtype("<f4" if kind.name == "F32" else "<f2")
+            return np.memmap(self.path, dtype, mode="r", offset=self._start + info.offset, shape=info.shape)
+        packed = np.memmap(
+            self.path, np.uint8, mode="r", offset=self._start + info.offset, shape=(*info.shape[:-1], rows)
+        )
         try:
-            return gguf.dequantize(tensor.data, tensor.tensor_type).reshape(self.shapes[name])
+            return gguf.dequantize(np.asarray(packed), kind).reshape(info.shape)
         except NotImplementedError as error:
-            kind = tensor.tensor_type.name
-            raise ValueError(f"{self.path}: tensor {name} is packed as {kind}, which gguf cannot dequantise") from error
+            message = f"{self.path}: tensor {name} is packed as {kind.name}, which gguf cannot dequantise"
+            raise ValueError(message) from error
+
+    def _packing(self, name: str, info: TensorInfo):
+        # The ggml type, and the bytes of one row (last dimension) in it.
+        import gguf
+
+        try:
+            kind = gguf.GGMLQuantizationType(info.kind)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: tensor {name} has the unknown type {info.kind}") from error
+        block, size = gguf.GGML_QUANT_SIZES[kind]
+        if info.shape[-1] % block:
+            raise ValueError(
+                f"{self.path}: tensor {name} has rows of {info.shape[-1]}, not a multiple of {kind.name}'s {block}"
+            )
+        return kind, info.shape[-1] // block * size
 
     def _check_extents(self, size: int) -> None:
         end = 0
-        for tensor in sorted(self._tensors.values(), key=lambda t: t.data_offset):
-            if tensor.data_offset < end or tensor.data_offset + tensor.n_bytes > size:
+        for name, info in sorted(self._tensors.items(), key=lambda item: item[1].offset):
+            length = math.prod(info.shape[:-1]) * self._packing(name, info)[1]
+            if info.offset < end or self._start + info.offset + length > size:
                 raise ValueError(
-                    f"{self.path} is not a valid GGUF file: tensor {tensor.name} at {tensor.data_offset} with "
-                    f"{tensor.n_bytes} bytes overlaps another or leaves the file ({size} bytes); download it again"
+                    f"{self.path} is not a valid GGUF file: tensor {name} at {info.offset} with {length} bytes overlaps another "
+                    f"or leaves the file ({size} bytes); download it again"
                 )
-            end = int(tensor.data_offset + tensor.n_bytes)
+            end = info.offset + length

@@ -109,7 +109,9 @@ class Checkpoint:
         problems = [("missing", sorted(set(missing))), ("unused", unused), ("of the wrong shape", sorted(set(wrong)))]
         if any(names for _, names in problems):
             said = "; ".join(f"{what}: {_some(names)}" for what, names in problems if names)
-            raise ValueError(f"{self.tensors.path}: the tensors do not fit a {self.spec.family} model of this config: {said}")
+            raise ValueError(
+                f"{self.tensors.path}: the tensors do not fit a {self.spec.family} model of this config: {said}"
+            )
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

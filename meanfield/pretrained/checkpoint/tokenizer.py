@@ -14,7 +14,9 @@ def folder_tokenizer(folder: pathlib.Path) -> Any:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower
-        raise ValueError(f"{path} is not a tokenizer that `tokenizers` reads: {error}; remove it to use token ids") from error
+        raise ValueError(
+            f"{path} is not a tokenizer that `tokenizers` reads: {error}; remove it to use token ids"
+        ) from error
 
 
 def gguf_tokenizer(metadata: dict[str, Any]) -> Any:

@@ -29,7 +29,9 @@ def from_config(config: Config) -> tuple[Spec, Layout]:
     if not isinstance(kind, str) or kind not in _BY_MODEL_TYPE:
         raise ValueError(f"{config.where}: model_type {kind!r} is not known; supported: {', '.join(_BY_MODEL_TYPE)}")
     if config.get("quantization_config", default=None) is not None:
-        raise ValueError(f"{config.where}: quantization_config: quantised safetensors are not read; use the original or a GGUF")
+        raise ValueError(
+            f"{config.where}: quantization_config: quantised safetensors are not read; use the original or a GGUF"
+        )
     family = _BY_MODEL_TYPE[kind]
     spec = family.spec(config)
     config.finish()

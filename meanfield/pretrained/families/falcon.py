@@ -60,7 +60,9 @@ def layout(spec: Spec) -> Layout:
         sources[f"block/norm2/{ours}"] = Source(f"{at}{second}.{theirs}")
     for theirs in ("weight", "bias"):
         for k, name in enumerate(("query", "key", "value")):
-            sources[f"block/attention/{name}/{theirs}"] = Source(f"{at}self_attention.query_key_value.{theirs}", part(k))
+            sources[f"block/attention/{name}/{theirs}"] = Source(
+                f"{at}self_attention.query_key_value.{theirs}", part(k)
+            )
         sources[f"block/attention/out/{theirs}"] = Source(f"{at}self_attention.dense.{theirs}")
         sources[f"block/mlp/up/{theirs}"] = Source(f"{at}mlp.dense_h_to_4h.{theirs}")
         sources[f"block/mlp/down/{theirs}"] = Source(f"{at}mlp.dense_4h_to_h.{theirs}")

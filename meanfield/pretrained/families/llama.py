@@ -122,7 +122,9 @@ def _gguf_layout(spec: Spec, permuted: bool) -> Layout:
         module, kind = theirs.rsplit(".", 1)
         name = f"blk.{{t}}.{_GGUF_BLOCK[module]}.{kind}"
         head_part = ours.startswith(("attention/query", "attention/key"))
-        sources[f"block/{ours}"] = Source(name, _deinterleave(spec.head_dim)) if permuted and head_part else Source(name)
+        sources[f"block/{ours}"] = (
+            Source(name, _deinterleave(spec.head_dim)) if permuted and head_part else Source(name)
+        )
     sources |= {
         "embedding": Source("token_embd.weight"),
         "head": Source("output.weight"),
@@ -151,7 +153,9 @@ def _gguf_rotary(config: Config, head_dim: int, file: Gguf) -> Rotary:
     if dim % 2 or dim > head_dim:
         raise ValueError(f"{config.where}: rope.dimension_count={dim} must be even and at most head_dim={head_dim}")
     factors = None
-    if "rope_freqs.weight" in file.shapes:  # llama 3: the converter has worked its scaling out, one factor per frequency
+    if (
+        "rope_freqs.weight" in file.shapes
+    ):  # llama 3: the converter has worked its scaling out, one factor per frequency
         if file.shapes["rope_freqs.weight"] != (dim // 2,):
             raise ValueError(f"{file.path}: rope_freqs.weight must have shape ({dim // 2},)")
         factors = tuple(float(f) for f in file.read("rope_freqs.weight"))
@@ -164,5 +168,7 @@ def _window(config: Config, qwen: bool) -> int | None:
     if window is None or not used:
         return None
     if qwen:
-        raise ValueError(f"{config.where}: use_sliding_window=true mixes windowed and full layers, which is not supported")
+        raise ValueError(
+            f"{config.where}: use_sliding_window=true mixes windowed and full layers, which is not supported"
+        )
     return config.size("sliding_window")
