@@ -45,7 +45,7 @@ class Causal(eqx.Module):
         return value
 
 
-def over_pairs(fn: Callable, xi: Labels, zeta: Labels) -> Array:
+def over_pairs(fn: Callable, xi: Label, zeta: Label) -> Array:
     """fn(ξ_i, ζ_j) for every pair: (B, …) and (C, …) → (B, C)."""
     return jax.vmap(lambda a: jax.vmap(lambda b: fn(a, b))(zeta))(xi)
 
