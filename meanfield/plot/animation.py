@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 
-from .._files import atomic
+from ..files import atomic
 from .._types import AnyArray, Real
 from ..marginal import Marginal
 from ..trajectory import Trajectory

@@ -72,7 +72,7 @@ def _drift_bars(ax, result: Forces) -> None:
     ax.invert_yaxis()
     ax.axvline(0, color="black", linewidth=0.8)
     ax.set(xlabel="change this force adds")
-    ax.legend(fontsize=7)
+    ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def phases(result: PhaseMap, xlabel: str, title: str | None = None) -> Figure:

@@ -69,10 +69,9 @@ class Scene:
     def __init__(self, ax: Axes, view: Camera, colours: np.ndarray, size: float):
         self.view, self.colours = view, colours
         _draw_sphere(ax, view)
-        outline = "white" if size > 12 else "none"
         empty = np.zeros((0, 2))
         self.far = ax.scatter(*empty.T, s=size, zorder=2, linewidths=0.4, edgecolors="none")
-        self.near = ax.scatter(*empty.T, s=size, zorder=4, linewidths=0.4, edgecolors=outline)
+        self.near = ax.scatter(*empty.T, s=size, zorder=4, linewidths=0.3, edgecolors="#222222")
         self.trails: LineCollection | None = None
         self.ax = ax
 
@@ -92,10 +91,10 @@ class Scene:
         page, depth = self.view(path)
         ends = np.stack([page[:-1], page[1:]], axis=2).reshape(-1, 2, 2)
         back = (0.5 * (depth[:-1] + depth[1:]) < -1e-9).reshape(-1)
-        colours = np.tile(self.colours, (len(path) - 1, 1)) * [1, 1, 1, 0.45]
+        colours = np.tile(self.colours, (len(path) - 1, 1)) * [1, 1, 1, 0.6]
         colours[back, 3] *= FAR
         if self.trails is None:
-            self.trails = LineCollection(ends, colors=colours, linewidths=0.6, zorder=3)
+            self.trails = LineCollection(ends, colors=colours, linewidths=0.8, zorder=3)
             self.ax.add_collection(self.trails)
         else:
             self.trails.set_segments(list(ends))

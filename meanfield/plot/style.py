@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from .._files import atomic
+from ..files import atomic
 from .._types import Real
 
 # Okabe and Ito (2008), black last: eight colours that stay apart under all common colour blindness and in grey print

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import tempfile
 from collections.abc import Iterator
 
@@ -33,6 +34,20 @@ def write_text(path: pathlib.Path, text: str) -> pathlib.Path:
 def write_json(path: pathlib.Path, value) -> pathlib.Path:
     """Writes `value` as indented JSON atomically; NaN and infinities, which JSON lacks, become strings."""
     return write_text(path, json.dumps(_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_zarr(path: pathlib.Path, data) -> pathlib.Path:
+    """Writes an `xarray.Dataset` or `xarray.DataTree` to the Zarr store `path`, replacing it whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = pathlib.Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.stem}-"))
+    try:
+        data.to_zarr(temporary / "new", consolidated=False)
+        if path.exists():
+            path.rename(temporary / "old")
+        (temporary / "new").rename(path)
+    finally:
+        shutil.rmtree(temporary)
+    return path
 
 
 def _json(value):

@@ -1,0 +1,52 @@
+"""Finds the experiments: `meanfield/experiments` in a wheel, the top-level folder in a checkout; one module name for both."""
+
+import ast
+import difflib
+import importlib
+import importlib.util
+import pathlib
+import sys
+import types
+
+PACKAGE = "meanfield.experiments"
+
+
+def folder() -> pathlib.Path:
+    """The folder of the experiment scripts."""
+    here = pathlib.Path(__file__).parent
+    for candidate in (here / "experiments", here.parent / "experiments"):
+        if (candidate / "_claims.py").is_file():
+            return candidate
+    raise ValueError(f"no experiments beside {here}: reinstall meanfield, they are part of the wheel")
+
+
+def descriptions() -> dict[str, str]:
+    """{name: first line of its docstring}, read without importing anything."""
+    found = {}
+    for path in sorted(folder().glob("[!_]*.py")):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        found[path.stem] = text.split("\n")[0]
+    return found
+
+
+def load(name: str) -> types.ModuleType:
+    """The module of one experiment. Raises `ValueError` naming the known ones, `ImportError` naming a missing extra."""
+    known = descriptions()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"experiment {name!r} is unknown: {hint}the experiments are {', '.join(known)}")
+    _package()
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+def _package() -> None:
+    if PACKAGE in sys.modules:
+        return
+    init = folder() / "__init__.py"
+    spec = importlib.util.spec_from_file_location(PACKAGE, init, submodule_search_locations=[str(folder())])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot load the experiments from {init}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[PACKAGE] = module
+    spec.loader.exec_module(module)

@@ -1,0 +1,159 @@
+"""Runs several experiments side by side and reports them on one page (HTML or Markdown)."""
+
+import base64
+import concurrent.futures
+import html
+import importlib.resources
+import json
+import os
+import pathlib
+import string
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import _experiments
+from .files import write_text
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one experiment left in `folder`: claims, figures, run time, and its error where it failed."""
+
+    name: str
+    description: str
+    folder: pathlib.Path
+    error: str | None = None
+
+    @property
+    def claims(self) -> list[dict]:
+        """Rows of claims.json."""
+        path = self.folder / "claims.json"
+        return json.loads(path.read_text(encoding="utf-8")) if self.error is None and path.is_file() else []
+
+    @property
+    def record(self) -> dict:
+        """run.json."""
+        path = self.folder / "run.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+    @property
+    def figures(self) -> list[pathlib.Path]:
+        """Pictures and films, films first."""
+        return [*sorted(self.folder.glob("*.gif")), *sorted(self.folder.glob("*.png"))]
+
+    @property
+    def holds(self) -> bool:
+        """Whether it ran and every claim holds."""
+        return self.error is None and all(row["holds"] for row in self.claims)
+
+
+def run_all(names: Sequence[str], out: pathlib.Path, smoke: bool, seed: int, jobs: int) -> list[Result]:
+    """Runs the experiments in `jobs` processes into out/NAME, with a progress bar on a terminal."""
+    import tqdm
+
+    known = _experiments.descriptions()
+
+    def one(name: str) -> Result:
+        return Result(name, known[name], out / name, _run_process(name, out / name, smoke, seed))
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        pending = {pool.submit(one, name): name for name in names}
+        finished = concurrent.futures.as_completed(pending)
+        bar = tqdm.tqdm(finished, total=len(names), unit="experiment", disable=None)
+        results = {pending[future]: future.result() for future in bar}
+    return [results[name] for name in names]
+
+
+def _run_process(name: str, out: pathlib.Path, smoke: bool, seed: int) -> str | None:
+    """None where the experiment ran to its end (claims may fail), else its last words."""
+    for stale in ("claims.json", "run.json"):
+        (out / stale).unlink(missing_ok=True)
+    command = [sys.executable, "-m", "meanfield.cli", "experiment", "run", name, "--out", str(out), "--seed", str(seed)]
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        command + ["--smoke"] * smoke,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        env=environment,
+    )
+    if done.returncode in (0, 1) and (out / "claims.json").is_file():
+        return None
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return lines[-1] if lines else f"exit code {done.returncode}"
+
+
+def write_html(path: pathlib.Path, title: str, introduction: str, results: Sequence[Result]) -> pathlib.Path:
+    """One self-contained page: pictures embedded, claims with measured values, run times."""
+    template = string.Template(importlib.resources.files("meanfield").joinpath("report.html").read_text("utf-8"))
+    sections = "\n".join(_html_section(result) for result in results)
+    holding, total = _count(results)
+    record = next((result.record for result in results if result.record), {})
+    made = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
+    return write_text(
+        path,
+        template.substitute(
+            title=html.escape(title),
+            introduction=introduction,
+            summary=f"{holding} of {total} claims hold",
+            sections=sections,
+            machine=html.escape(f"{record.get('dtype', '')}, {', '.join(record.get('devices', []))}; {made}"),
+        ),
+    )
+
+
+def _html_section(result: Result) -> str:
+    pictures = "".join(
+        f'<img src="{_embedded(path)}" alt="{html.escape(f"{result.name}: {path.stem}")}" loading="lazy">'
+        for path in result.figures
+    )
+    rows = "".join(
+        f'<tr class="{"ok" if row["holds"] else "fail"}"><td>{"✓" if row["holds"] else "✗"}</td>'
+        f"<td>{html.escape(row['claim'])}</td><td class=number>{_number(row['value'])}</td>"
+        f"<td class=number>{html.escape(row['relation'])} {_number(row['threshold'])}</td></tr>"
+        for row in result.claims
+    )
+    table = f"<table><tr><th></th><th>claim</th><th>measured</th><th>threshold</th></tr>{rows}</table>" if rows else ""
+    error = f'<p class="fail">did not finish: {html.escape(result.error)}</p>' if result.error else ""
+    seconds = result.record.get("wall_seconds", "?")
+    return (
+        f'<section id="{result.name}"><h2>{html.escape(result.description)}</h2>'
+        f"<p class=meta><code>meanfield experiment run {result.name}</code> · {seconds} s</p>"
+        f"{error}<div class=pictures>{pictures}</div>{table}</section>"
+    )
+
+
+def _embedded(path: pathlib.Path) -> str:
+    return f"data:image/{path.suffix[1:]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def write_markdown(out: pathlib.Path, results: Sequence[Result]) -> pathlib.Path:
+    """`out`/index.md with one section per experiment."""
+    holding, total = _count(results)
+    parts = ["# Gallery", "", f"Every experiment at full size: {holding} of {total} claims hold.", ""]
+    for result in results:
+        seconds = result.record.get("wall_seconds", "?")
+        parts += [f"## {result.description}", "", f"`meanfield experiment run {result.name}` ({seconds} s)", ""]
+        if result.error:
+            parts += [f"Did not finish: {result.error}", ""]
+        parts += [f"![{path.stem}]({result.name}/{path.name})" for path in result.figures]
+        if result.claims:
+            parts += ["", "| claim | measured | threshold | holds |", "|---|---|---|---|"]
+        for row in result.claims:
+            claim = row["claim"].replace("|", "\\|")
+            threshold = f"{row['relation']} {_number(row['threshold'])}"
+            parts.append(f"| {claim} | {_number(row['value'])} | {threshold} | {'yes' if row['holds'] else 'no'} |")
+        parts.append("")
+    return write_text(out / "index.md", "\n".join(parts))
+
+
+def _count(results: Sequence[Result]) -> tuple[int, int]:
+    rows = [row["holds"] for result in results for row in result.claims]
+    return sum(rows), len(rows)
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"

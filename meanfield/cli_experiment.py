@@ -1,0 +1,75 @@
+"""`meanfield experiment list | run | gallery`."""
+
+import pathlib
+import sys
+from typing import Literal
+
+import jax
+import tyro
+
+from . import _experiments, _report, _run
+
+Precision = Literal["float64", "float32"]
+
+
+def list_experiments() -> int:
+    """Print every experiment with what it shows."""
+    known = _experiments.descriptions()
+    width = max(map(len, known), default=0)
+    sys.stdout.writelines(f"{name:<{width}}  {text}\n" for name, text in known.items())
+    return 0
+
+
+def run(
+    name: tyro.conf.Positional[str],
+    out: pathlib.Path | None = None,
+    smoke: bool = False,
+    seed: int = 0,
+    dtype: Precision = "float64",
+) -> int:
+    """Run one experiment; the exit code is 1 where a claim fails.
+
+    Args:
+        name: Which experiment (see `meanfield experiment list`).
+        out: Folder for figures, numbers, claims.json and run.json; default runs/NAME.
+        smoke: The smallest sizes that still run every line (claims need not hold).
+        seed: Seed of every random draw.
+        dtype: Floating precision of the run.
+    """
+    module = _experiments.load(name)
+    out = pathlib.Path("runs") / name if out is None else out
+    arguments = {"name": name, "out": str(out), "smoke": smoke, "dtype": dtype}
+    with jax.enable_x64(dtype == "float64"), _run.recorded(out, "experiment run", arguments, seed) as results:
+        claims = module.run(out, smoke=smoke, seed=seed)
+        _run.write_claims(out, claims)
+        results |= {"claims": len(claims), "hold": sum(claim.holds for claim in claims)}
+    code = _run.report_claims(claims)
+    sys.stdout.write(f"written to {out}\n")
+    return 0 if smoke else code
+
+
+def gallery(
+    out: pathlib.Path = pathlib.Path("docs/gallery"),
+    only: tuple[str, ...] = (),
+    smoke: bool = False,
+    seed: int = 0,
+    jobs: int = 2,
+) -> int:
+    """Run all experiments and write a gallery in Markdown: pictures, claims with measured values, run times.
+
+    Args:
+        out: Folder of the gallery.
+        only: Names of the experiments to run; default all.
+        smoke: The smallest sizes.
+        seed: Seed of every random draw.
+        jobs: Experiments that run at the same time, each in its own process.
+    """
+    known = _experiments.descriptions()
+    names = only or tuple(known)
+    for name in names:
+        if name not in known:
+            _experiments.load(name)  # raises with the known names
+    results = _report.run_all(names, out, smoke, seed, jobs)
+    page = _report.write_markdown(out, results)
+    sys.stdout.write(f"{page}\n")
+    return 0 if smoke or all(result.holds for result in results) else 1
