@@ -2,6 +2,7 @@
 
 from .angles import AngleStatistics as AngleStatistics
 from .angles import angle_statistics as angle_statistics
+from .clusters import TOLERANCES as TOLERANCES
 from .clusters import cluster_labels as cluster_labels
 from .clusters import count_clusters as count_clusters
 from .clusters import merge_angles as merge_angles
