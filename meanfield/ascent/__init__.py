@@ -1,0 +1,14 @@
+"""Maximisers of the energy under a fixed marginal, with certificates."""
+
+from .ascend import ascend as ascend
+from .bounds import Bound as Bound
+from .bounds import upper_bound as upper_bound
+from .engine import Stopping as Stopping
+from .engine import climb as climb
+from .landscape import bind as bind
+from .maximiser import Maximiser as Maximiser
+from .methods import LBFGS as LBFGS
+from .methods import AbstractAscent as AbstractAscent
+from .methods import GradientAscent as GradientAscent
+from .methods import Newton as Newton
+from .methods import PowerStep as PowerStep

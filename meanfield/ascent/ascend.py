@@ -1,0 +1,181 @@
+"""The front door of maximisation: best state, certificates, status."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _check, sphere
+from .._types import Array, Float, PRNGKey
+from ..kernels import AbstractKernel, Gauge, orthogonality_defect
+from ..marginal import Marginal
+from ..prefix import Prefix
+from .bounds import Bound, upper_bound
+from .engine import SADDLE
+from .maximiser import Maximiser
+from .methods import LBFGS, AbstractAscent
+from .search import Found, search
+
+ESCAPES = 3  # attempts to leave a saddle that the search itself ended in
+ORTHOGONAL = 1e3  # units of rounding
+
+
+def ascend(
+    kernel: AbstractKernel,
+    rho: Marginal,
+    dim: int,
+    key: PRNGKey,
+    restarts: int = 64,
+    x0: Float[Array | np.ndarray, "*batch n d"] | None = None,
+    prefix: Prefix | None = None,
+    certify: bool | str = True,
+    method: AbstractAscent | None = None,
+    budget: int = 2000,
+) -> Maximiser:
+    """Maximises E over (S^{dim-1})^n at fixed labels and weights, and proves how good the answer is (theory.md 2).
+
+    `restarts` starts (spectral, lifted from the plane, structured, random; a part with continuation in β) ascend
+    together, the best few are polished by Newton steps, and a saddle is left along its direction of ascent.
+
+    **Arguments**
+
+    - `dim`: d ≥ 2. `key`: randomness of the starts.
+    - `x0` (R, n, dim) or (n, dim): start exactly there instead; a saddle is then kept and named (`Maximiser.escape`).
+    - `prefix`: frozen tokens that add Σ_i w_i Σ_k c_k φ(⟨x_i, p_k⟩).
+    - `certify`: True, "cheap", "tight" (see `bounds.upper_bound`), or False (no bound). With False, the call may be
+      jitted, vmapped over kernels and differentiated: `energy` by the envelope theorem (first derivatives), `x` by an
+      implicit solve modulo rotations.
+    - `method`: `methods.LBFGS()` (default), `GradientAscent()`, `PowerStep()`, `Newton()`; `budget`: evaluations per restart.
+
+    Returns a `Maximiser`, in the dtype of `x0` or JAX's default float. Raises `ValueError` for an asymmetric kernel, a
+    gauge that is not orthogonal, and energies that overflow. Source: arXiv 2605.30229.
+    """
+    dtype = _checked(kernel, rho, dim, restarts, x0, prefix, certify)
+    starts = None if x0 is None else _starts(x0, rho.n, dim)
+    method = LBFGS() if method is None else method
+    found = search(kernel, rho, dim, key, restarts, starts, prefix, method, budget, dtype)
+    if not _check.is_concrete((found, kernel, rho, prefix, key)):
+        return _answer(found, Bound(float("inf"), "", "not certified: traced"))
+    if not np.isfinite(np.asarray(found.energies)).any():
+        raise ValueError("the energy of every start is NaN or infinite: use ExpDot(beta, shift=1) for large beta")
+    if x0 is None:
+        found = _leave_saddles(found, lambda x: search(kernel, rho, dim, key, 2, x, prefix, method, budget, dtype))
+    if certify is False:
+        return _answer(found, Bound(float("inf"), "", "not certified: certify=False"))
+    effort = "default" if certify is True else certify
+    return _answer(found, upper_bound(kernel, rho, dim, np.asarray(found.x), prefix, effort))
+
+
+def _answer(found: Found, bound: Bound) -> Maximiser:
+    return Maximiser(
+        x=found.x,
+        energy=found.energy,
+        energies=found.energies,
+        states=found.states,
+        gradient_norm=found.gradient_norm,
+        curvature=found.curvature,
+        ascent_direction=found.escape,
+        iterations=found.iterations,
+        code=found.code,
+        bound=bound,
+    )
+
+
+def _leave_saddles(found: Found, again) -> Found:
+    """Ascends from both sides of a saddle along its direction of ascent, and keeps the list of energies."""
+    for _ in range(ESCAPES):
+        if int(found.code) != SADDLE:
+            break
+        beside = _answer(found, Bound(0.0, "")).escape()
+        better = again(beside)
+        energies = found.energies.at[0].set(better.energy)
+        states = found.states.at[0].set(better.x)
+        found = Found(
+            better.x,
+            better.energy,
+            better.gradient_norm,
+            better.curvature,
+            better.escape,
+            better.code,
+            found.iterations + better.iterations,
+            energies,
+            states,
+        )
+    return found
+
+
+def _starts(x0, n: int, dim: int) -> Float[Array, "R n d"]:
+    x0 = _check.as_array(x0, "x0")
+    x0 = x0[None] if x0.ndim == 2 else x0
+    if x0.ndim != 3 or x0.shape[1:] != (n, dim):
+        raise ValueError(f"x0 has shape {x0.shape}: pass (restarts, {n}, {dim}), one start each, for {n} labels")
+    for start in x0:
+        _check.tokens(start, "x0", unit=True)
+    # unit rows are kept as they are; rows that are unit only to the caller's precision are made so
+    return x0 if _check.is_concrete(x0) and _exact(x0) else sphere.normalize(x0)
+
+
+def _exact(x0) -> bool:
+    norms = np.linalg.norm(np.asarray(x0, np.float64), axis=-1)
+    return bool(np.abs(norms - 1).max() <= 4 * np.finfo(np.asarray(x0).dtype).eps)
+
+
+def _checked(kernel, rho, dim, restarts, x0, prefix, certify):
+    """The dtype of the answer; refuses what is known to be wrong before any compilation."""
+    if not isinstance(kernel, AbstractKernel):
+        raise ValueError(f"kernel is a {type(kernel).__name__}: pass a kernel such as mf.ExpDot(2.0), not a dynamics")
+    if not isinstance(dim, (int, np.integer)) or dim < 2:
+        raise ValueError(f"dim={dim!r}: tokens live on S^(dim-1) with an integer dim of at least 2")
+    if x0 is None and (not isinstance(restarts, (int, np.integer)) or restarts < 1):
+        raise ValueError(f"restarts={restarts!r}: pass a positive integer")
+    concrete = _check.is_concrete((kernel, rho, prefix, x0))
+    if certify is not False and not concrete:
+        raise ValueError("certify=True needs concrete values (bounds are a host step): pass certify=False when tracing")
+    dtype = np.dtype(jnp.result_type(float)) if x0 is None else np.dtype(_check.as_array(x0, "x0").dtype)
+    if concrete:
+        _orthogonal(kernel, rho, dim, dtype)
+        _symmetric(kernel, rho, dim, dtype)
+    return dtype
+
+
+def _symmetric(kernel, rho, dim, dtype) -> None:
+    """Compares h(z, z') with h(z', z) on random pairs of labels and tokens."""
+    from .._callable import cast
+
+    kernel = cast(kernel, dtype)
+    keys = jax.random.split(jax.random.key(0), 4)
+    count = min(64, rho.n * rho.n)
+    x, y = (sphere.sample(k, (count, dim), dtype=dtype) for k in keys[:2])
+    i, j = (jax.random.randint(k, (count,), 0, rho.n) for k in keys[2:])
+
+    def pick(index):
+        return jax.tree.map(lambda a: a[index], cast(rho.labels, dtype))
+
+    forth = jax.vmap(kernel)(x, pick(i), y, pick(j))
+    back = jax.vmap(kernel)(y, pick(j), x, pick(i))
+    defect, size = float(jnp.max(jnp.abs(forth - back))), float(jnp.max(jnp.abs(forth)))
+    if defect > 1e4 * float(jnp.finfo(dtype).eps) * max(size, 1e-30):
+        raise ValueError(
+            f"the kernel {type(kernel).__name__} is asymmetric (|h(z, z') − h(z', z)| up to {defect:.3g}), so it has no "
+            "energy to maximise: symmetrise it, or follow its flow with mf.flow"
+        )
+
+
+def _orthogonal(kernel, rho, dim, dtype) -> None:
+    gauges = [part for part in _parts(kernel) if isinstance(part, Gauge)]
+    for gauge in gauges:
+        defects = jax.vmap(lambda xi, g=gauge: orthogonality_defect(g, xi, dim, dtype))(rho.labels)
+        worst = float(jnp.max(defects))
+        if worst > ORTHOGONAL * float(jnp.finfo(dtype).eps):
+            raise ValueError(
+                f"the gauge is not orthogonal (max |Q Qᵀ − I| = {worst:.3g} at label index {int(jnp.argmax(defects))}): "
+                "return orthogonal matrices, e.g. the Q factor of jax.numpy.linalg.qr"
+            )
+
+
+def _parts(kernel):
+    """The kernel and all kernels inside it."""
+    yield kernel
+    for name in ("a", "b", "inner"):
+        inner = getattr(kernel, name, None)
+        if isinstance(inner, AbstractKernel):
+            yield from _parts(inner)

@@ -1,0 +1,28 @@
+"""Riemannian gradient ascent."""
+
+import jax.numpy as jnp
+
+from ..._types import Array, Float, PyTree, Scalar
+from ..landscape import AbstractLandscape
+from .method import AbstractAscent, Point
+
+
+class GradientAscent(AbstractAscent):
+    """Direction τ·grad with the Barzilai–Borwein step length τ = ⟨s, s⟩/⟨s, y⟩ of the last accepted move."""
+
+    def init(self, point: Point) -> Scalar:
+        """τ = 1."""
+        return jnp.ones((), point.x.dtype)
+
+    def direction(self, landscape: AbstractLandscape, point: Point, memory: Scalar) -> Float[Array, "n d"]:
+        """τ P_x F."""
+        return memory * point.gradient
+
+    def update(
+        self, landscape: AbstractLandscape, old: Point, new: Point, move: Float[Array, "n d"], memory: PyTree[Array]
+    ) -> Scalar:
+        """The next τ; kept where the energy is not concave along the move."""
+        s = landscape.gradient(new.x, move)
+        y = landscape.gradient(new.x, old.gradient) - new.gradient
+        sy = landscape.inner(s, y)
+        return jnp.where(sy > 0, landscape.inner(s, s) / jnp.where(sy > 0, sy, 1), memory)

@@ -1,0 +1,132 @@
+"""The pure core: starts, ascent of all restarts with continuation in β, Newton polish of the best. Vmaps over kernels."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+
+from .._types import Array, Float, Int, PRNGKey, Scalar
+from ..kernels import AbstractKernel, ExpDot
+from ..marginal import Marginal
+from ..prefix import Prefix
+from .curvature import largest_curvature
+from .engine import BUDGET, CONVERGED, SADDLE, STALLED, climb, evaluate, stopping
+from .implicit import follow
+from .landscape import bind
+from .methods import AbstractAscent, Newton
+from .starts import cool, start_mixture
+
+BATCH_PAIRS = 2**22  # pairs evaluated at once: more restarts than this allows run in chunks
+STAGES = (0.25, 0.5, 1.0)  # β of the continuation, as factors
+STAGE_BUDGET = 80
+POLISHED = 4
+POLISH_BUDGET = 40
+
+
+class Found(eqx.Module):
+    """What the core returns. `code` indexes `engine.STATUSES`; restarts are sorted by energy, best first."""
+
+    x: Float[Array, "n d"]
+    energy: Scalar
+    gradient_norm: Scalar
+    curvature: Scalar
+    escape: Float[Array, "n d"]
+    code: Int[Array, ""]
+    iterations: Int[Array, ""]
+    energies: Float[Array, " R"]
+    states: Float[Array, "R n d"]
+
+
+def search(
+    kernel: AbstractKernel,
+    rho: Marginal,
+    dim: int,
+    key: PRNGKey,
+    restarts: int,
+    x0: Float[Array, "R n d"] | None,
+    prefix: Prefix | None,
+    method: AbstractAscent,
+    budget: int,
+    dtype: DTypeLike,
+) -> Found:
+    """Maximises E over (S^{dim-1})^n. Pure: jit, vmap over kernels, labels, weights and keys, grad (see `follow`)."""
+    frozen = jax.lax.stop_gradient((kernel, rho, prefix)) if _traced(kernel, rho, prefix) else (kernel, rho, prefix)
+    found = _maximise(*frozen, dim, key, restarts, x0, method, budget, dtype)
+    # first derivatives of the energy by the envelope theorem, of the states by the implicit function theorem
+    energy = bind(kernel, rho, prefix, dim, dtype)(found.x)[0]
+    x = follow(found.x, (kernel, rho, prefix))
+    return eqx.tree_at(lambda f: (f.x, f.energy), found, (x, energy))
+
+
+@eqx.filter_jit
+def _maximise(kernel, rho, prefix, dim, key, restarts, x0, method, budget, dtype) -> Found:
+    landscape = bind(kernel, rho, prefix, dim, dtype)
+    if x0 is None:
+        x0 = start_mixture(landscape, key, restarts, dim, dtype)
+        stages = STAGES if _has_temperature(kernel) else (1.0,)
+    else:
+        stages = (1.0,)
+    x, energy, code, iterations = _ascend_all(kernel, rho, prefix, x0, method, stages, budget)
+    order = jnp.argsort(-jnp.where(jnp.isfinite(energy), energy, -jnp.inf), stable=True)
+    x, energy, code, iterations = jax.tree.map(lambda a: a[order], (x, energy, code, iterations))
+    top = min(POLISHED, x.shape[0])
+    polished = jax.lax.map(partial(_polish, landscape), x[:top])
+    iterations = iterations.at[:top].add(polished.iterations)
+    x, energy = x.at[:top].set(polished.point.x), energy.at[:top].set(polished.point.energy)
+    order = jnp.argsort(-jnp.where(jnp.isfinite(energy), energy, -jnp.inf), stable=True)
+    best = order[0]
+    curvature, escape = largest_curvature(landscape, x[best])
+    final = evaluate(landscape, x[best])
+    code, gradient_norm = _judge(landscape, final, code[best], curvature)
+    return Found(
+        final.x, final.energy, gradient_norm, curvature, escape, code, iterations[best], energy[order], x[order]
+    )
+
+
+def _ascend_all(kernel, rho, prefix, x0, method, stages, budget):
+    """All restarts through the stages of β. Every other pair of restarts takes the cooler stages, the rest stay at β."""
+    restarts, n, dim = x0.shape
+    takes_stages = (np.arange(restarts) // 2) % 2 == 1
+    chunk = max(1, min(restarts, BATCH_PAIRS // (n * n)))
+
+    def stage(x, inputs):
+        factors, allowed = inputs
+
+        def one(arguments):
+            start, factor = arguments
+            warm = cool(kernel, factor) if len(stages) > 1 else kernel
+            return climb(bind(warm, rho, prefix, dim, x0.dtype), start, method, stopping(x0.dtype, allowed))
+
+        ascent = jax.lax.map(one, (x, factors), batch_size=chunk)
+        return ascent.point.x, (ascent.point.energy, ascent.status, ascent.iterations)
+
+    factors = jnp.asarray([np.where(takes_stages, s, 1.0) for s in stages], x0.dtype)
+    budgets = jnp.asarray([*(min(STAGE_BUDGET, budget) for _ in stages[1:]), budget], jnp.int32)
+    x, (energy, code, iterations) = jax.lax.scan(stage, x0, (factors, budgets))
+    return x, energy[-1], code[-1], jnp.sum(iterations, axis=0)
+
+
+def _polish(landscape, x):
+    return climb(landscape, x, Newton(), stopping(x.dtype, POLISH_BUDGET, sharp=True))
+
+
+def _judge(landscape, point, code, curvature):
+    """The final status: converged by the search's tolerance, a saddle where the Hessian has a positive eigenvalue."""
+    gradient_norm, size = landscape.norm(point.gradient), landscape.norm(point.force)
+    eps = jnp.finfo(point.x.dtype).eps
+    converged = gradient_norm <= stopping(point.x.dtype, 0).gradient * size
+    code = jnp.where(converged, CONVERGED, jnp.where(code == BUDGET, BUDGET, STALLED))
+    saddle = converged & (curvature > 10 * jnp.sqrt(eps) * size)
+    return jnp.where(saddle, SADDLE, code).astype(jnp.int32), gradient_norm
+
+
+def _has_temperature(kernel) -> bool:
+    parts = jax.tree.leaves(kernel, is_leaf=lambda part: isinstance(part, ExpDot))
+    return any(isinstance(part, ExpDot) for part in parts)
+
+
+def _traced(*trees) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))

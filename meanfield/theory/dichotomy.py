@@ -1,0 +1,48 @@
+"""Spectral dichotomy: which Fourier mode of a position factor wins (theory.md 2; arXiv 2605.30229)."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Array, Float, Scalar
+from ..kernels import PositionFactor
+from ..marginal import Marginal
+
+
+def fourier_coefficients(profile: Callable, modes: int, points: int = 512) -> Float[Array, " K"]:
+    """ĝ_k = mean over the circle of g(τ)cos(kτ), k = 0 … modes, for an even 2π-periodic factor g.
+
+    ½ max_k ĝ_k is the maximal energy of h = g(ξ−ζ)⟨x, y⟩ with uniform labels on the circle: k = 0 gives a Dirac, k ≥ 1 a
+    great circle. Differentiable in the parameters of `profile`.
+    """
+    tau = 2 * np.pi * jnp.arange(points) / points
+    values = jax.vmap(profile)(tau)
+    return jnp.mean(values * jnp.cos(jnp.arange(modes + 1)[:, None] * tau), axis=1)
+
+
+def label_spectrum(profile: Callable, rho: Marginal) -> Float[Array, " n"]:
+    """Eigenvalues of (√w_i g(ξ_i−ξ_j) √w_j), descending: the Fourier coefficients of any labels and weights."""
+    factor = PositionFactor(profile, lambda xi: xi)
+    dtype = rho.weights.dtype
+    g = jax.vmap(lambda a: jax.vmap(lambda b: factor(a, b, dtype))(rho.labels))(rho.labels)
+    root = jnp.sqrt(rho.weights)
+    return jnp.linalg.eigvalsh(root[:, None] * g * root)[::-1]
+
+
+def dirac_rates(coefficients: Float[Array | np.ndarray, " K"], slope: float | Scalar = 1.0) -> Float[Array, " K"]:
+    """φ'(1)(ĝ_k − ĝ_0): growth of a displacement cos(kξ) of the Dirac under USA, `slope` = φ'(1)."""
+    g = jnp.asarray(coefficients)
+    return jnp.asarray(slope, g.dtype) * (g - g[0])
+
+
+def dirac_is_stable(coefficients: Float[Array | np.ndarray, " K"]) -> bool:
+    """Whether ĝ_0 is the largest coefficient: the Dirac is then linearly stable, for every increasing φ."""
+    g = np.asarray(coefficients)
+    return bool(g[0] >= g.max() - 64 * np.finfo(g.dtype).eps * np.abs(g).max())
+
+
+def linear_maximum(coefficients: Float[Array | np.ndarray, " K"]) -> Scalar:
+    """½ max_k ĝ_k, the maximal energy of the linear kernel in any d ≥ 2."""
+    return 0.5 * jnp.max(jnp.asarray(coefficients))
