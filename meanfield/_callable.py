@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._types import Array, Float, ScalarLike
+from ._types import AnyArray, Array, Float, Real
 
 
 def as_callable(fn: Callable) -> Callable:
@@ -30,11 +31,14 @@ def as_callable(fn: Callable) -> Callable:
     return fn
 
 
-def as_parameter(value: ScalarLike) -> Float[Array, "..."]:
-    """A Python or NumPy number as a floating JAX array: a differentiable leaf that does not recompile when it changes."""
+def as_parameter(value: float | int | Real[AnyArray, "..."]) -> Float[Array, "..."]:
+    """A Python or NumPy number as a floating JAX array: a differentiable leaf that does not recompile when it changes.
+
+    A number stays a value where a kernel is built under `jax.jit`: the length of expansions is chosen from it.
+    """
     if isinstance(value, (jax.Array, np.ndarray)) and jnp.issubdtype(value.dtype, jnp.floating):
-        return jnp.asarray(value)
-    return jnp.asarray(value, dtype=jnp.result_type(float))
+        return _now(lambda: jnp.asarray(value), value)
+    return _now(lambda: jnp.asarray(value, dtype=jnp.result_type(float)), value)
 
 
 def cast(tree, dtype):
@@ -42,7 +46,21 @@ def cast(tree, dtype):
 
     def one(leaf):
         if isinstance(leaf, (jax.Array, np.ndarray)) and jnp.issubdtype(leaf.dtype, jnp.floating):
-            return jnp.asarray(leaf, dtype)
+            return _now(lambda: jnp.asarray(leaf, dtype), leaf)
         return leaf
 
     return jax.tree.map(one, tree)
+
+
+@eqx.filter_jit
+def evaluate(fn: Callable, *args):
+    """fn(*args) as one compiled program; arrays inside `fn` are its inputs, so that changing them does not recompile."""
+    return fn(*args)
+
+
+def _now(build: Callable[[], Array], value) -> Array:
+    """`build()`, evaluated while tracing where `value` is not itself traced."""
+    if isinstance(value, jax.core.Tracer):
+        return build()
+    with jax.ensure_compile_time_eval():
+        return build()

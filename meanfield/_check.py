@@ -50,10 +50,10 @@ def tokens(x, name: str = "x", unit: bool = False):
     values = np.asarray(x)
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
-        raise ValueError(f"{name} has NaN or infinite entries in rows {_rows(bad)}: remove or replace these tokens")
+        raise ValueError(f"{name} has NaN or infinite entries in rows {rows(bad)}: remove or replace these tokens")
     norms = np.linalg.norm(values, axis=1)
     if (norms == 0).any():
-        raise ValueError(f"{name} has zero rows {_rows(norms == 0)}: every token must be a non-zero vector")
+        raise ValueError(f"{name} has zero rows {rows(norms == 0)}: every token must be a non-zero vector")
     off = np.abs(norms - 1) > 16 * np.sqrt(np.finfo(values.dtype).eps)
     if unit and off.any():
         worst = int(np.argmax(np.abs(norms - 1)))
@@ -110,6 +110,8 @@ def tolerance(value, dtype, name: str) -> None:
         raise ValueError(f"{name}={float(value):g} is below what {np.dtype(dtype)} resolves ({4 * eps:.1e}): {remedy}")
 
 
-def _rows(mask) -> str:
+def rows(mask) -> str:
+    """The first indices where `mask` holds, for a message."""
+    mask = np.asarray(mask).reshape(-1)
     index = np.flatnonzero(mask)
     return str(index[:8].tolist())[1:-1] + (f", … ({len(index)} in all)" if len(index) > 8 else "")

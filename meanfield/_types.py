@@ -15,13 +15,14 @@ Weights = Float[AnyArray, " n"]
 Times = Real[AnyArray, " T"]
 Scalar = Float[Array, ""]
 ScalarLike = float | int | Real[AnyArray, ""]
-Label = PyTree[Real[AnyArray, "..."]]
+Parameter = float | int | Real[AnyArray, "..."]
+Label = PyTree[Real[AnyArray, "..."] | np.generic | float | int]
 Labels = PyTree[Real[AnyArray, "n ..."]]
 PRNGKey = Key[Array, ""] | Int[AnyArray, "2"]
 Function = Callable[..., Any]
 Devices = "list[jax.Device] | tuple[jax.Device, ...] | jax.sharding.Mesh | None"
 
 __all__ = [
-    "AnyArray", "Array", "Bool", "Devices", "Float", "Function", "Int", "Key", "Label", "Labels", "PRNGKey", "Points",
+    "AnyArray", "Array", "Bool", "Devices", "Float", "Function", "Int", "Key", "Label", "Labels", "PRNGKey", "Parameter", "Points",
     "PyTree", "Real", "Scalar", "ScalarLike", "Times", "Tokens", "Vector", "Weights", "jax",
 ]  # fmt: skip

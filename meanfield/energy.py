@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from . import _check
+from ._callable import evaluate
 from ._types import Array, Devices, Float, Scalar, Tokens
 from .interaction import AbstractMethod, Tiling, choose, choose_mapped, mapped_potential
 from .interaction.bound import bound_terms, cast_parts, check_prefix, prefix_sides, sides, zonal_only
@@ -29,7 +30,7 @@ def energy(
     """
     x = _check.tokens(x)
     _check.same_length(x, rho)
-    return bind_energy(kernel, rho, prefix, x.shape[1], x.dtype, method)(x)
+    return evaluate(bind_energy(kernel, rho, prefix, x.shape[1], x.dtype, method), x)
 
 
 class EnergyFunctional(eqx.Module):

@@ -52,7 +52,7 @@ class Marginal(eqx.Module):
     @classmethod
     def circle(cls, n: int) -> "Marginal":
         """n equispaced angles 2πi/n, i = 0 … n−1."""
-        return cls(2 * np.pi * jnp.arange(_count(n)) / n)
+        return cls(2 * np.pi / _count(n) * jnp.arange(n, dtype=float))
 
     @classmethod
     def interval(cls, n: int, low: ScalarLike = 0.0, high: ScalarLike = 1.0) -> "Marginal":

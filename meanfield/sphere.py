@@ -24,7 +24,7 @@ def sample(key: PRNGKey, shape: tuple[int, ...], dtype=None) -> Float[Array, "..
     """
     if len(shape) < 1 or shape[-1] < 2:
         raise ValueError(f"shape={shape}: the last entry is the dimension d of R^d and must be at least 2")
-    return normalize(jax.random.normal(key, shape, _check.float_dtype(dtype)))
+    return _normalize(jax.random.normal(key, shape, _check.float_dtype(dtype)))
 
 
 def normalize(x: Points) -> Float[Array, "*batch d"]:
@@ -37,19 +37,26 @@ def normalize(x: Points) -> Float[Array, "*batch d"]:
         zero = ~jnp.any(x != 0, axis=-1)
         if bool(zero.any()):
             raise ValueError(
-                f"x has zero rows {jnp.argwhere(zero)[:8].ravel().tolist()}: a zero vector has no direction"
+                f"x has zero rows {_check.rows(zero)}: a zero vector has no direction"
             )
+    return _normalize(x)
+
+
+@jax.jit
+def _normalize(x):
     scale = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-1, keepdims=True))
     x = x / scale
     return x / jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True))
 
 
+@jax.jit
 def project(x: Points, v: Points) -> Float[Array, "*batch d"]:
     """P_x v = v − ⟨x, v⟩x, the projection to the tangent space at unit x."""
     x, v = jnp.asarray(x), jnp.asarray(v)
     return v - jnp.sum(x * v, axis=-1, keepdims=True) * x
 
 
+@jax.jit
 def exp(x: Points, v: Points) -> Float[Array, "*batch d"]:
     """exp_x(v) = cos‖v‖ x + (sin‖v‖/‖v‖) v for tangent v at unit x: the point reached by the geodesic at time 1."""
     x, v = jnp.asarray(x), jnp.asarray(v)
@@ -61,22 +68,27 @@ def exp(x: Points, v: Points) -> Float[Array, "*batch d"]:
 
 def log(x: Points, y: Points) -> Float[Array, "*batch d"]:
     """log_x(y): the tangent vector at x of length distance(x, y) towards y. Antipodal points are an error."""
-    x, y = jnp.asarray(x), jnp.asarray(y)
+    v, antipodal = _log(x, y)
+    message = "log(x, y) of antipodal points is not unique: move y off −x"
+    if not _check.is_concrete(antipodal):
+        return eqx.error_if(v, antipodal, message)
+    if np.asarray(antipodal).any():
+        raise ValueError(message)
+    return v
+
+
+@jax.jit
+def _log(x, y):
     v = project(x, y - x)
     s = safe_norm(v)
     c = jnp.sum(x * y, axis=-1, keepdims=True)
     antipodal = (c < 0) & (s < 8 * jnp.finfo(s.dtype).eps)
-    message = "log(x, y) of antipodal points is not unique: move y off −x"
-    if _check.is_concrete(antipodal):
-        if np.asarray(antipodal).any():
-            raise ValueError(message)
-    else:
-        v = eqx.error_if(v, antipodal, message)
     small = s * s < jnp.finfo(s.dtype).eps
     ratio = jnp.where(small, 1 + s * s / 6, jnp.arctan2(s, c) / jnp.where(small, 1, s))
-    return ratio * v
+    return ratio * v, antipodal
 
 
+@jax.jit
 def distance(x: Points, y: Points) -> Float[Array, "*batch"]:
     """Geodesic distance 2·atan2(‖x − y‖, ‖x + y‖) of unit vectors, accurate at 0 and π, gradient 0 at coincidence."""
     x, y = jnp.asarray(x), jnp.asarray(y)

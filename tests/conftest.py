@@ -34,3 +34,13 @@ def shared_data():
     if not (SHARED / "data").is_dir():
         pytest.skip("reference data ../shared/data is not here")
     return SHARED / "data"
+
+
+@pytest.fixture
+def as_user():
+    """Turns shape checking off, so that the library's own messages for wrong shapes are seen, as a user sees them."""
+    import jaxtyping
+
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

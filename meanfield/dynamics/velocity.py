@@ -1,6 +1,7 @@
 """Front door: the velocity of a dynamics at given tokens."""
 
 from .. import _check
+from .._callable import evaluate
 from .._types import Array, Devices, Float, Tokens
 from ..marginal import Marginal
 from .base import AbstractDynamics
@@ -25,4 +26,4 @@ def velocity(
     x = _check.tokens(x)
     _check.same_length(x, rho)
     refuse_values(dynamics, x.dtype)
-    return dynamics.bind(rho, x.shape[1], x.dtype, method)(x)
+    return evaluate(dynamics.bind(rho, x.shape[1], x.dtype, method), x)

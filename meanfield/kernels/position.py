@@ -9,7 +9,7 @@ import numpy as np
 
 from .._callable import as_callable, as_parameter
 from .._check import is_concrete
-from .._types import AnyArray, Array, Float, Function, Label, Real, Scalar, ScalarLike, Vector
+from .._types import AnyArray, Array, Float, Function, Label, Scalar, ScalarLike, Vector
 from .algebra import AbstractKernel
 
 
@@ -91,7 +91,7 @@ class PositionFactor(eqx.Module):
         return _scalar(log_profile(self.profile, self.difference(xi, zeta, dtype)), "profile")
 
 
-def identity(label: Real[AnyArray, "..."]) -> Real[AnyArray, "..."]:
+def identity(label: Label) -> Label:
     """The whole label (default of `label=`)."""
     return label
 

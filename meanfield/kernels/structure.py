@@ -61,11 +61,13 @@ class Term(eqx.Module):
 
     def fix(self, labels: Labels, d: int, dtype) -> "Term":
         """The same term with the maps of its `Gauge`s evaluated at every label, once for a whole flow."""
-        frames = tuple(
-            Frames(jax.vmap(lambda xi, g=g: g.matrix(xi, d, dtype))(labels)) if isinstance(g, Gauge) else g
-            for g in self.gauges
-        )
+        frames = tuple(Frames(_matrices(g, labels, d, dtype)) if isinstance(g, Gauge) else g for g in self.gauges)
         return Term(self.scale, self.zonal, frames, self.factors)
+
+
+@eqx.filter_jit
+def _matrices(gauge: Gauge, labels: Labels, d: int, dtype) -> Float[Array, "n d d"]:
+    return jax.vmap(lambda xi: gauge.matrix(xi, d, dtype))(labels)
 
 
 @functools.singledispatch

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._callable import as_callable, as_parameter
 from .._check import is_concrete
-from .._types import Array, Float, Label, Scalar, ScalarLike, Vector
+from .._types import Array, Float, Label, Parameter, Scalar, Vector
 from .algebra import AbstractKernel
 
 
@@ -44,7 +44,7 @@ class ExpDot(AbstractZonal):
     beta: Float[Array, ""] = eqx.field(converter=as_parameter)
     shift: Float[Array, ""] = eqx.field(converter=as_parameter)
 
-    def __init__(self, beta: ScalarLike, shift: ScalarLike = 0.0):
+    def __init__(self, beta: Parameter, shift: Parameter = 0.0):
         self.beta, self.shift = as_parameter(beta), as_parameter(shift)
         for name, value in (("beta", self.beta), ("shift", self.shift)):
             if value.ndim:
