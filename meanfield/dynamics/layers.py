@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _check
-from .._types import Array, Float, Tokens, Weights
+from .._types import AnyArray, Array, Float, Tokens
 from ..energy import bind_energy
 from ..interaction.bound import visibility
 from ..interaction.pairs import Causal, over_pairs
@@ -22,7 +22,7 @@ def layers(
     dynamics: AbstractDynamics,
     x0: Tokens,
     rho: Marginal,
-    mixing: Weights,
+    mixing: Float[AnyArray, " T"],
     method: str = "auto",
 ) -> Trajectory:
     """x ← normalise((1 − λ_t)x + λ_t A(x)), t = 1 … T: residual layers on normalised tokens (theory.md 4).
@@ -56,7 +56,9 @@ def _run(dynamics, x0, rho, mixing, method) -> Trajectory:
     d, dtype = x0.shape[1], x0.dtype
     field = drift_field(dynamics, rho, d, dtype, method)
     weights = rho.weights.astype(dtype)
-    functional = None if dynamics.kernel is None else bind_energy(dynamics.kernel, rho, dynamics.prefix, d, dtype, method)
+    functional = (
+        None if dynamics.kernel is None else bind_energy(dynamics.kernel, rho, dynamics.prefix, d, dtype, method)
+    )
 
     def observe(x):
         return x, None if functional is None else functional(x), jnp.linalg.norm(weights @ x)

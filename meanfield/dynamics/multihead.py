@@ -45,9 +45,7 @@ class MultiHead(AbstractDynamics):
             )
 
     @classmethod
-    def random(
-        cls, key: PRNGKey, heads: int, d: int, head_dim: int, beta: ScalarLike = 1.0, dtype=None
-    ) -> "MultiHead":
+    def random(cls, key: PRNGKey, heads: int, d: int, head_dim: int, beta: ScalarLike = 1.0, dtype=None) -> "MultiHead":
         """Gaussian heads: entries of Q_h, K_h of variance 1/√(d·head_dim), so that logits have variance β² at independent
         uniform tokens up to the factor head_dim/d; entries of V_h of variance 1/(d·heads), so that ‖A‖ ≤ about 1."""
         dtype = _check.float_dtype(dtype)
