@@ -1,10 +1,12 @@
 """The front door of maximisation: best state, certificates, status."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .. import _check, sphere
+from .._callable import cast
 from .._types import Array, Float, PRNGKey
 from ..kernels import AbstractKernel, Gauge, orthogonality_defect
 from ..marginal import Marginal
@@ -139,25 +141,25 @@ def _checked(kernel, rho, dim, restarts, x0, prefix, certify):
 
 def _symmetric(kernel, rho, dim, dtype) -> None:
     """Compares h(z, z') with h(z', z) on random pairs of labels and tokens."""
-    from .._callable import cast
-
-    kernel = cast(kernel, dtype)
-    keys = jax.random.split(jax.random.key(0), 4)
+    random = np.random.default_rng(0)
     count = min(64, rho.n * rho.n)
-    x, y = (sphere.sample(k, (count, dim), dtype=dtype) for k in keys[:2])
-    i, j = (jax.random.randint(k, (count,), 0, rho.n) for k in keys[2:])
-
-    def pick(index):
-        return jax.tree.map(lambda a: a[index], cast(rho.labels, dtype))
-
-    forth = jax.vmap(kernel)(x, pick(i), y, pick(j))
-    back = jax.vmap(kernel)(y, pick(j), x, pick(i))
-    defect, size = float(jnp.max(jnp.abs(forth - back))), float(jnp.max(jnp.abs(forth)))
+    x, y = random.normal(size=(2, count, dim))
+    x, y = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
+    i, j = random.integers(0, rho.n, (2, count))
+    forth, back = (np.asarray(h) for h in _both_ways(kernel, rho.labels, x.astype(dtype), i, y.astype(dtype), j))
+    defect, size = float(np.max(np.abs(forth - back))), float(np.max(np.abs(forth)))
     if defect > 1e4 * float(jnp.finfo(dtype).eps) * max(size, 1e-30):
         raise ValueError(
             f"the kernel {type(kernel).__name__} is asymmetric (|h(z, z') − h(z', z)| up to {defect:.3g}), so it has no "
             "energy to maximise: symmetrise it, or follow its flow with mf.flow"
         )
+
+
+@eqx.filter_jit
+def _both_ways(kernel, labels, x, i, y, j):
+    kernel, labels = cast((kernel, labels), x.dtype)
+    xi, zeta = jax.tree.map(lambda a: a[i], labels), jax.tree.map(lambda a: a[j], labels)
+    return jax.vmap(kernel)(x, xi, y, zeta), jax.vmap(kernel)(y, zeta, x, xi)
 
 
 def _orthogonal(kernel, rho, dim, dtype) -> None:

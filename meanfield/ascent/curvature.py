@@ -35,7 +35,7 @@ def _dense(apply, tangent, x) -> tuple[Scalar, Float[Array, "n d"]]:
     """All eigenvalues; directions that are not tangent are moved below the spectrum."""
     size = x.size
     basis = jnp.eye(size, dtype=x.dtype).reshape(size, *x.shape)
-    matrix = jax.lax.map(lambda e: apply(e).reshape(size), basis, batch_size=32)
+    matrix = jax.vmap(lambda e: apply(e).reshape(size))(basis)
     normal = jnp.eye(size, dtype=x.dtype) - jax.vmap(tangent)(basis).reshape(size, size)
     bound = 2 * jnp.max(jnp.sum(jnp.abs(matrix), axis=1)) + 1
     values, vectors = jnp.linalg.eigh(0.5 * (matrix + matrix.T) - bound * normal)

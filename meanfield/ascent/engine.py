@@ -29,12 +29,11 @@ class Stopping(eqx.Module):
 
 
 class Ascent(eqx.Module):
-    """Where one restart stands. `status` indexes `STATUSES`."""
+    """Where one restart stands. `shrink` shortens the next move after rejections; `status` indexes `STATUSES`."""
 
     point: Point
-    direction: Float[Array, "n d"]
-    step: Scalar
     memory: PyTree[Array]
+    shrink: Scalar
     rejected: Int[Array, ""]
     idle: Int[Array, ""]
     iterations: Int[Array, ""]
@@ -62,77 +61,72 @@ def evaluate(landscape: AbstractLandscape, x: Float[Array, "n d"]) -> Point:
 
 def _start(landscape, x0, method, stop) -> Ascent:
     point = evaluate(landscape, x0)
-    memory = method.init(point)
-    direction = method.direction(landscape, point, memory)
     zero = jnp.zeros((), jnp.int32)
-    flat = _flat(landscape, point, stop)
-    status = jnp.where(flat, CONVERGED, jnp.where(stop.budget > 0, RUNNING, BUDGET)).astype(jnp.int32)
-    return Ascent(point, direction, _longest(landscape, direction, FIRST_ANGLE), memory, zero, zero, zero, status)
+    status = jnp.where(_flat(landscape, point, stop), CONVERGED, jnp.where(stop.budget > 0, RUNNING, BUDGET))
+    one = jnp.ones((), x0.dtype)
+    return Ascent(point, method.init(point), one, zero, zero, zero, status.astype(jnp.int32))
 
 
 def _iterate(landscape, a: Ascent, method, stop) -> Ascent:
-    trial = evaluate(landscape, sphere.normalize(a.point.x + a.step * a.direction))
-    ok = _acceptable(landscape, a, trial)
-    after, before = _accept(landscape, a, trial, method, stop), _reject(landscape, a, trial, method)
+    move = a.shrink * _direction(landscape, a, method)
+    trial = evaluate(landscape, sphere.normalize(a.point.x + move))
+    predicted = landscape.inner(a.point.gradient, move)
+    ok = _acceptable(landscape, a.point, trial, predicted)
+    after = _accept(landscape, a, trial, move, method, stop)
+    before = _reject(a, trial, predicted, method)
     new = jax.tree.map(lambda u, v: jnp.where(ok, u, v), after, before)
     iterations = a.iterations + 1
-    done = _flat(landscape, new.point, stop)
     status = jnp.where(iterations >= stop.budget, BUDGET, RUNNING)
     status = jnp.where(new.idle >= IDLE, STALLED, status)
-    status = jnp.where(done, CONVERGED, status).astype(jnp.int32)
+    status = jnp.where(_flat(landscape, new.point, stop), CONVERGED, status).astype(jnp.int32)
     return eqx.tree_at(lambda s: (s.iterations, s.status), new, (iterations, status))
 
 
-def _acceptable(landscape, a: Ascent, trial: Point) -> Bool[Array, ""]:
+def _direction(landscape, a: Ascent, method) -> Float[Array, "n d"]:
+    """The method's direction if it ascends, else the gradient; no token that counts turns further than allowed."""
+    direction = method.direction(landscape, a.point, a.memory)
+    ascends = landscape.inner(direction, a.point.gradient) > 0
+    plain = ~ascends | (a.rejected >= REJECTIONS)
+    direction = jnp.where(plain, a.point.gradient / _size(landscape, a.point), direction)
+    angle = jnp.where(plain | (a.iterations == 0), FIRST_ANGLE, LARGEST_ANGLE)
+    counted = jnp.where(landscape.rho.weights > 0, jnp.sum(direction**2, axis=-1), 0)
+    return direction * (angle / jnp.maximum(jnp.sqrt(jnp.max(counted)), angle)).astype(direction.dtype)
+
+
+def _acceptable(landscape, point: Point, trial: Point, predicted: Scalar) -> Bool[Array, ""]:
     """Armijo's rule; where it is below rounding, any move to a smaller gradient that does not lose energy."""
-    slack = 4 * jnp.finfo(trial.energy.dtype).eps * jnp.abs(a.point.energy)
-    predicted = a.step * landscape.inner(a.point.gradient, a.direction)
-    gain = trial.energy - a.point.energy
+    slack = 4 * jnp.finfo(trial.energy.dtype).eps * jnp.abs(point.energy)
+    gain = trial.energy - point.energy
     clear = (gain > 0) & (gain >= ARMIJO * predicted)
-    smaller = landscape.norm(trial.gradient) < landscape.norm(a.point.gradient)
+    smaller = landscape.norm(trial.gradient) < landscape.norm(point.gradient)
     fine = (gain >= -slack) & (predicted <= 1e3 * slack) & smaller
     return (clear | fine) & jnp.isfinite(trial.energy)
 
 
-def _accept(landscape, a: Ascent, trial: Point, method, stop) -> Ascent:
-    memory = method.update(landscape, a.point, trial, a.step * a.direction, a.memory)
-    direction = method.direction(landscape, trial, memory)
-    ascends = landscape.inner(direction, trial.gradient) > 0
-    direction = jnp.where(ascends, direction, trial.gradient)
-    memory = jax.tree.map(lambda u, v: jnp.where(ascends, u, v), memory, method.init(trial))
-    step = jnp.where(ascends, _longest(landscape, direction, LARGEST_ANGLE), a.step)
+def _accept(landscape, a: Ascent, trial: Point, move, method, stop) -> Ascent:
+    memory = method.update(landscape, a.point, trial, move, a.memory)
     idle = trial.energy - a.point.energy <= stop.gain * jnp.abs(trial.energy)
     zero = jnp.zeros_like(a.rejected)
-    return Ascent(trial, direction, step, memory, zero, jnp.where(idle, a.idle + 1, 0), a.iterations, a.status)
+    idles = jnp.where(idle, a.idle + 1, 0)
+    return Ascent(trial, memory, jnp.ones_like(a.shrink), zero, idles, a.iterations, a.status)
 
 
-def _reject(landscape, a: Ascent, trial: Point, method) -> Ascent:
-    """A shorter step by the parabola through both energies; after too many, the plain gradient without memory."""
-    slope = landscape.inner(a.point.gradient, a.direction)
-    shortfall = slope * a.step - (trial.energy - a.point.energy)
-    parabola = 0.5 * slope * a.step**2 / jnp.where(shortfall > 0, shortfall, 1)
-    step = jnp.where(jnp.isfinite(parabola), jnp.clip(parabola, 0.1 * a.step, 0.5 * a.step), 0.1 * a.step)
-    drop = a.rejected + 1 >= REJECTIONS
+def _reject(a: Ascent, trial: Point, predicted: Scalar, method) -> Ascent:
+    """A shorter move by the parabola through both energies; after too many, no memory and the plain gradient."""
+    shortfall = predicted - (trial.energy - a.point.energy)
+    parabola = 0.5 * predicted / jnp.where(shortfall > 0, shortfall, 1)
+    shrink = jnp.where(jnp.isfinite(parabola), jnp.clip(parabola, 0.1, 0.5), 0.1) * a.shrink
+    rejected = a.rejected + 1
+    drop = rejected == REJECTIONS
     memory = jax.tree.map(lambda u, v: jnp.where(drop, u, v), method.init(a.point), a.memory)
-    direction = jnp.where(drop, a.point.gradient, a.direction)
-    step = jnp.where(drop, _longest(landscape, a.point.gradient, FIRST_ANGLE), step)
-    return Ascent(
-        a.point,
-        direction,
-        step,
-        memory,
-        jnp.where(drop, 0, a.rejected + 1),
-        jnp.where(drop, a.idle + IDLE // 2, a.idle),
-        a.iterations,
-        a.status,
-    )
+    idle = jnp.where(rejected % REJECTIONS == 0, a.idle + IDLE // 2, a.idle)
+    return Ascent(a.point, memory, jnp.where(drop, 1, shrink), rejected, idle, a.iterations, a.status)
 
 
-def _longest(landscape, direction, angle: float) -> Scalar:
-    """The step s ≤ 1 at which no token that counts moves further than `angle`."""
-    counted = jnp.where(landscape.rho.weights > 0, jnp.sum(direction**2, axis=-1), 0)
-    largest = jnp.sqrt(jnp.max(counted))
-    return jnp.minimum(1, angle / jnp.maximum(largest, angle)).astype(direction.dtype)
+def _size(landscape, point: Point) -> Scalar:
+    """‖F‖_w, the natural unit of gradients; 1 where it vanishes."""
+    size = landscape.norm(point.force)
+    return jnp.where(size > 0, size, 1)
 
 
 def _flat(landscape, point: Point, stop: Stopping) -> Bool[Array, ""]:

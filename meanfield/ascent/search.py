@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
+from .._check import is_concrete
 from .._types import Array, Float, Int, PRNGKey, Scalar
 from ..kernels import AbstractKernel, ExpDot
 from ..marginal import Marginal
@@ -53,7 +54,9 @@ def search(
     dtype: DTypeLike,
 ) -> Found:
     """Maximises E over (S^{dim-1})^n. Pure: jit, vmap over kernels, labels, weights and keys, grad (see `follow`)."""
-    frozen = jax.lax.stop_gradient((kernel, rho, prefix)) if _traced(kernel, rho, prefix) else (kernel, rho, prefix)
+    if is_concrete((kernel, rho, prefix)):
+        return _maximise(kernel, rho, prefix, dim, key, restarts, x0, method, budget, dtype)
+    frozen = jax.lax.stop_gradient((kernel, rho, prefix))
     found = _maximise(*frozen, dim, key, restarts, x0, method, budget, dtype)
     # first derivatives of the energy by the envelope theorem, of the states by the implicit function theorem
     energy = bind(kernel, rho, prefix, dim, dtype)(found.x)[0]
@@ -100,7 +103,8 @@ def _ascend_all(kernel, rho, prefix, x0, method, stages, budget):
             warm = cool(kernel, factor) if len(stages) > 1 else kernel
             return climb(bind(warm, rho, prefix, dim, x0.dtype), start, method, stopping(x0.dtype, allowed))
 
-        ascent = jax.lax.map(one, (x, factors), batch_size=chunk)
+        together = jax.vmap(one) if chunk == restarts else partial(jax.lax.map, one, batch_size=chunk)
+        ascent = together((x, factors))
         return ascent.point.x, (ascent.point.energy, ascent.status, ascent.iterations)
 
     factors = jnp.asarray([np.where(takes_stages, s, 1.0) for s in stages], x0.dtype)
@@ -126,7 +130,3 @@ def _judge(landscape, point, code, curvature):
 def _has_temperature(kernel) -> bool:
     parts = jax.tree.leaves(kernel, is_leaf=lambda part: isinstance(part, ExpDot))
     return any(isinstance(part, ExpDot) for part in parts)
-
-
-def _traced(*trees) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))

@@ -11,8 +11,9 @@ class GradientAscent(AbstractAscent):
     """Direction τ·grad with the Barzilai–Borwein step length τ = ⟨s, s⟩/⟨s, y⟩ of the last accepted move."""
 
     def init(self, point: Point) -> Scalar:
-        """τ = 1."""
-        return jnp.ones((), point.x.dtype)
+        """τ = 1/max‖F‖."""
+        size = jnp.sqrt(jnp.max(jnp.sum(point.force**2, axis=-1)))
+        return 1 / jnp.where(size > 0, size, 1)
 
     def direction(self, landscape: AbstractLandscape, point: Point, memory: Scalar) -> Float[Array, "n d"]:
         """τ P_x F."""

@@ -32,7 +32,7 @@ class LBFGS(AbstractAscent):
         return History(empty, empty, jnp.zeros(self.memory, point.x.dtype))
 
     def direction(self, landscape: AbstractLandscape, point: Point, memory: History) -> Float[Array, "n d"]:
-        """H grad, H the inverse Hessian approximation; the gradient itself without history."""
+        """H grad, H the inverse Hessian approximation; grad/‖F‖ without history."""
 
         def newest_first(q, move):
             s, y, inverse = move
@@ -47,7 +47,8 @@ class LBFGS(AbstractAscent):
         q, alphas = jax.lax.scan(newest_first, point.gradient, moves, reverse=True)
         known = memory.inverse[-1] > 0
         curvature = memory.inverse[-1] * landscape.inner(memory.y[-1], memory.y[-1])
-        scale = jnp.where(known, 1 / jnp.where(known, curvature, 1), 1)
+        size = landscape.norm(point.force)
+        scale = 1 / jnp.where(known, curvature, jnp.where(size > 0, size, 1))
         r, _ = jax.lax.scan(oldest_first, scale * q, (*moves, alphas))
         return landscape.gradient(point.x, r)
 

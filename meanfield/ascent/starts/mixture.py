@@ -9,7 +9,7 @@ from ... import sphere
 from ..._types import Array, Float, PRNGKey
 from ..landscape import AbstractLandscape, StructuredLandscape
 from .spectral import spectral
-from .structured import arcs, collapsed, orbit, windings
+from .structured import arcs, collapsed, orbit, quantiles, windings
 
 # (kind, noise) of restarts 0, 1, 2, …, repeated. Planar ones are lifted from S¹: z has two columns, noise does the rest.
 PATTERN = (
@@ -25,15 +25,13 @@ def start_mixture(
     n = landscape.rho.n
     kinds, noises = zip(*(PATTERN[i % len(PATTERN)] for i in range(restarts)), strict=True)
     kinds = np.asarray(kinds)
-    z_key, noise_key = jax.random.split(key)
-    z = jax.random.normal(z_key, (restarts, n, dim), dtype)
+    z, noise = jax.random.normal(key, (2, restarts, n, dim), dtype)
     planar = jnp.asarray(kinds == "planar")[:, None, None] & (jnp.arange(dim) >= 2)
     x = spectral(landscape, jnp.where(planar, 0, z))
     shapes = structured_shapes(landscape, dim, dtype)
     turn = np.cumsum(kinds == "structured") - 1
     x = jnp.where(jnp.asarray(kinds == "structured")[:, None, None], shapes[jnp.asarray(turn % len(shapes))], x)
     x = jnp.where(jnp.asarray(kinds == "random")[:, None, None], 0, x)
-    noise = jax.random.normal(noise_key, x.shape, dtype)
     return sphere.normalize(x + jnp.asarray(noises, dtype)[:, None, None] * noise)
 
 
@@ -44,6 +42,7 @@ def structured_shapes(landscape: AbstractLandscape, dim: int, dtype: DTypeLike) 
     if isinstance(landscape, StructuredLandscape) and landscape.prefix is not None:
         pull = landscape.prefix.weights @ landscape.prefix.tokens
         pole = sphere.normalize(pull + 1e-3 * pole)
-    shapes = [collapsed(rho.n, pole), windings(rho, 1, dim, dtype)]
-    shapes += [arcs(rho, k, dim, dtype) for k in (2, 3, 4, 5)] + [windings(rho, k, dim, dtype) for k in (2, 3)]
-    return jnp.stack([orbit(landscape, shape) for shape in shapes])
+    q = quantiles(rho).astype(dtype)
+    shapes = [collapsed(rho.n, pole), windings(q, 1, dim)]
+    shapes += [arcs(q, k, dim) for k in (2, 3, 4, 5)] + [windings(q, k, dim) for k in (2, 3)]
+    return jax.vmap(lambda shape: orbit(landscape, shape))(jnp.stack(shapes))

@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 
 from ..._types import Array, Float
 from ...marginal import Marginal
@@ -25,15 +24,14 @@ def collapsed(n: int, u: Float[Array, " d"]) -> Float[Array, "n d"]:
     return jnp.tile(u, (n, 1))
 
 
-def arcs(rho: Marginal, k: int, dim: int, dtype: DTypeLike) -> Float[Array, "n d"]:
+def arcs(quantile: Float[Array, " n"], k: int, dim: int) -> Float[Array, "n d"]:
     """k equal arcs of labels sent to k equispaced directions of the first plane (k = 2: antipodes)."""
-    q = quantiles(rho).astype(dtype)
-    return _plane(2 * jnp.pi * jnp.floor(k * q + 16 * jnp.finfo(dtype).eps) / k, dim)
+    return _plane(2 * jnp.pi * jnp.floor(k * quantile + 16 * jnp.finfo(quantile.dtype).eps) / k, dim)
 
 
-def windings(rho: Marginal, k: int, dim: int, dtype: DTypeLike) -> Float[Array, "n d"]:
+def windings(quantile: Float[Array, " n"], k: int, dim: int) -> Float[Array, "n d"]:
     """The great circle that winds k times: angle 2πkq_i in the first plane."""
-    return _plane(2 * jnp.pi * k * quantiles(rho).astype(dtype), dim)
+    return _plane(2 * jnp.pi * k * quantile, dim)
 
 
 def orbit(landscape: AbstractLandscape, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
