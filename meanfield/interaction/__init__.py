@@ -2,6 +2,7 @@
 
 from .choose import choose as choose
 from .choose import choose_mapped as choose_mapped
+from .expansion import Expansion as Expansion
 from .fold import Tiling as Tiling
 from .fold import fold as fold
 from .mapped import mapped_force as mapped_force

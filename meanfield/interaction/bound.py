@@ -5,7 +5,6 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from .._callable import cast
-from .._check import is_concrete
 from .._types import Array, Float
 from ..kernels import AbstractKernel, Term, terms
 from ..kernels.position import identity
@@ -58,9 +57,3 @@ def check_prefix(prefix: Prefix | None, structured: bool, d: int) -> None:
         raise ValueError("prefix needs a kernel with a zonal part φ(⟨x, y⟩): a Pair has none, write it as mf.Zonal")
     if prefix.tokens.shape[1] != d:
         raise ValueError(f"prefix tokens have d={prefix.tokens.shape[1]} but tokens have d={d}: use one dimension")
-
-
-def positive_scale(term: Term) -> None:
-    """A softmax needs a positive kernel."""
-    if is_concrete(term.scale) and not term.scale > 0:
-        raise ValueError(f"SA needs a positive kernel, its scale is {float(term.scale):g}: use mf.USA for repulsion")

@@ -40,7 +40,7 @@ def fold(
         return tile(targets, sources)
     n, m = _length(targets), _length(sources)
     rows, columns = min(tiling.rows, n), min(tiling.columns, m)
-    source_blocks = _split(sources, columns)
+    source_blocks = split(sources, columns)
     real = (jnp.arange(_length(source_blocks) * columns) < m).reshape(-1, columns)
     source_blocks = jax.vmap(mute)(source_blocks, real)
 
@@ -53,7 +53,7 @@ def fold(
         start = zeros if empty is None else empty(zeros)
         return jax.lax.scan(lambda carry, block: (step(carry, block), None), start, source_blocks)[0]
 
-    out = jax.lax.map(lambda block: row(block, source_blocks), _split(targets, rows))
+    out = jax.lax.map(lambda block: row(block, source_blocks), split(targets, rows))
     return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[:n], out)
 
 
@@ -61,7 +61,7 @@ def _length(tree) -> int:
     return jax.tree.leaves(tree)[0].shape[0]
 
 
-def _split(tree, size: int):
+def split(tree: PyTree[Array], size: int) -> PyTree[Array]:
     """Leading axis n → (blocks, size), padded by copies of the last row."""
 
     def one(a):
