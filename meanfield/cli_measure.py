@@ -1,14 +1,13 @@
 """`meanfield measure`: a checkpoint and a text in; table, figures, Zarr store and run.json out."""
 
-import importlib.metadata
 import pathlib
-import time
 from typing import Annotated
 
 import numpy as np
 import tyro
 
-from ._files import write_json, write_text
+from ._run import recorded
+from .files import write_text
 
 
 def measure(
@@ -44,25 +43,30 @@ def measure(
 
     if (text is None) == (ids is None):
         raise ValueError("give either --text FILE or --ids FILE.npy")
-    start = time.perf_counter()
-    model = pretrained.load(path, stream=stream)
-    tokens = model.encode(text.read_text(encoding="utf-8")) if text is not None else np.load(ids, allow_pickle=False)
-    chosen = pretrained.windows(tokens, windows, length, shuffle=shuffle, seed=seed)
-    found = pretrained.measure(model, chosen, transitions=transitions, batch=batch, out=out / "batches")
-    table = pretrained.compare(found, seed=seed)
+    settings = {
+        "path": path,
+        "text": text,
+        "ids": ids,
+        "windows": windows,
+        "length": length,
+        "shuffle": shuffle,
+        "stream": stream,
+    }
+    with recorded(out, "measure", settings, seed) as results:
+        model = pretrained.load(path, stream=stream)
+        tokens = (
+            model.encode(text.read_text(encoding="utf-8")) if text is not None else np.load(ids, allow_pickle=False)
+        )
+        chosen = pretrained.windows(tokens, windows, length, shuffle=shuffle, seed=seed)
+        found = pretrained.measure(model, chosen, transitions=transitions, batch=batch, out=out / "batches")
+        table = pretrained.compare(found, seed=seed)
+        results |= {"family": model.spec.family, "layers": model.spec.layers, "mixing": found.mixing.tolist()}
     found.save(out / "measurement.zarr")
     write_text(out / "table.csv", table.to_dataframe().to_csv())
     arrays = {"influence": found.influence, "sequences": found.profile("sequences"), "mixing": found.mixing}
     title = f"{path.name}: {windows} windows of {length}{' (shuffled)' if shuffle else ''}"
     plot.save(figures.influence(found, table, title), out / "influence.png", arrays)
     plot.save(figures.layers(found, title), out / "layers.png", {"mixing": found.dataset["mixing"].values})
-    write_json(out / "run.json", {
-        "command": "measure",
-        "arguments": {"path": path, "text": text, "ids": ids, "windows": windows, "length": length, "shuffle": shuffle, "seed": seed},
-        "model": {"family": model.spec.family, "layers": model.spec.layers, "dtype": model.dtype},
-        "versions": {name: importlib.metadata.version(name) for name in ("jax", "flax", "numpy", "safetensors", "gguf")},
-        "seconds": round(time.perf_counter() - start, 1),
-    })  # fmt: skip
     print(pretrained.format_table(table))
     print(f"\ntable, figures, measurement.zarr and run.json are in {out}")
     return 0

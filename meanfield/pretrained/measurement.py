@@ -2,11 +2,11 @@
 
 import dataclasses
 import pathlib
-import shutil
 
 import numpy as np
 import xarray as xr
 
+from ..files import write_zarr
 from .model import Model
 
 _DIMS = {
@@ -71,13 +71,8 @@ class Measurement:
         return average_profile(self.dataset["influence"].values, self.dataset["mask"].values, average)
 
     def save(self, path: str | pathlib.Path) -> None:
-        """Writes the dataset as a Zarr store, by a temporary folder and a rename."""
-        path = pathlib.Path(path)
-        temporary = path.with_name(path.name + ".tmp")
-        shutil.rmtree(temporary, ignore_errors=True)
-        self.dataset.to_zarr(temporary, mode="w", consolidated=False)
-        shutil.rmtree(path, ignore_errors=True)
-        temporary.rename(path)
+        """Writes the dataset as a Zarr store, whole or not at all."""
+        write_zarr(pathlib.Path(path), self.dataset)
 
     @classmethod
     def open(cls, path: str | pathlib.Path) -> "Measurement":

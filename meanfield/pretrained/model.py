@@ -107,7 +107,7 @@ def checked(model: Model, ids: Ids, mask: Mask) -> tuple[Int[Array, "B n"], Bool
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def contexts(spec: Spec, dtype: np.dtype, mask: Bool[Array, "B n"]) -> Context:
+def contexts(spec: Spec, dtype: np.dtype, mask: Bool[Array | np.ndarray, "B n"]) -> Context:
     """What every block sees besides the stream."""
     return context(spec, mask, dtype)
 

@@ -26,8 +26,8 @@ Batch = dict[str, np.ndarray]
 
 def measure_batch(
     model: Model,
-    ids: Int[Array, "B n"],
-    mask: Bool[Array, "B n"],
+    ids: Int[np.ndarray, "B n"],
+    mask: Bool[np.ndarray, "B n"],
     keep: Float[np.ndarray, " B"],
     target: Target,
     token: Int[np.ndarray, " B"] | None,

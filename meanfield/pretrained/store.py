@@ -8,7 +8,7 @@ import zipfile
 import jax
 import numpy as np
 
-from .._files import atomic, write_json
+from ..files import atomic, write_json
 from .model import Model
 
 

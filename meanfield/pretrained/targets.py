@@ -40,7 +40,7 @@ def _norm(x: Float[Array, "B D"], scores: Float[Array, "B V"]):
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _score_gradient(scores: Float[Array, "B V"], token: Int[Array, " B"] | None, target: Target):
+def _score_gradient(scores: Float[Array, "B V"], token: Int[Array | np.ndarray, " B"] | None, target: Target):
     token = jnp.argmax(scores, axis=-1) if token is None else token
     value, back = jax.vjp(lambda scores: _value(scores, token, target), scores)
     return value, token, back(jnp.ones_like(value))[0]
@@ -51,7 +51,7 @@ def _leave_back(spec: Spec, params: Params, x: Float[Array, "B D"], gradient: Fl
     return jax.vjp(lambda x: leave(spec, params, x), x)[1](gradient)[0]
 
 
-def _value(scores: Float[Array, "B V"], token: Int[Array, " B"], target: Target) -> Float[Array, " B"]:
+def _value(scores: Float[Array, "B V"], token: Int[Array | np.ndarray, " B"], target: Target) -> Float[Array, " B"]:
     chosen = jnp.take_along_axis(scores, token[:, None], axis=-1)[:, 0]
     if target == "logit":
         return chosen

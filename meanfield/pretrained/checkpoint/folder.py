@@ -7,6 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from .tensors import Tensors
+
 _DTYPES = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
@@ -31,8 +33,8 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
     return value
 
 
-class Safetensors:
-    """The tensors of a folder's safetensors files, memory-mapped (a `Tensors`)."""
+class Safetensors(Tensors):
+    """The tensors of a folder's safetensors files, memory-mapped."""
 
     def __init__(self, folder: pathlib.Path):
         self.path = str(folder)

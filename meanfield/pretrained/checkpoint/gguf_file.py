@@ -6,10 +6,11 @@ import pathlib
 import numpy as np
 
 from .gguf_header import TensorInfo, read_header
+from .tensors import Tensors
 
 
-class Gguf:
-    """The tensors of a GGUF file, in Hugging Face's order of dimensions (a `Tensors`); `metadata` holds its keys."""
+class Gguf(Tensors):
+    """The tensors of a GGUF file, in Hugging Face's order of dimensions; `metadata` holds its keys."""
 
     def __init__(self, path: pathlib.Path):
         header = read_header(path)

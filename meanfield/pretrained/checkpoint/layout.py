@@ -3,23 +3,13 @@
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..block import shapes
 from ..spec import Spec
-
-
-class Tensors(Protocol):
-    """A checkpoint as named tensors; `read` maps or dequantises one, nothing else is touched."""
-
-    path: str
-    shapes: dict[str, tuple[int, ...]]
-
-    def read(self, name: str) -> np.ndarray:
-        """One tensor, in the layout of Hugging Face's files."""
-        ...
+from .tensors import Tensors
 
 
 def _whole(tensor: np.ndarray) -> np.ndarray:
