@@ -37,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         call = getattr(importlib.import_module(module), function)
         rest = arguments[len(name.split()) :]
         return int(tyro.cli(call, args=rest, prog=f"meanfield {name}") or 0)
+    except BrokenPipeError:  # the reader of our output has gone, as after `| head`
+        sys.stdout = None
+        return 1
     except (ValueError, ImportError, OSError, RuntimeError) as error:
         return _mistake(str(error))
 

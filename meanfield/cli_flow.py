@@ -4,7 +4,7 @@ import math
 import pathlib
 import sys
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from .trajectory import Trajectory
 
 @dataclass(frozen=True)
 class FlowOptions:
-    """Simulate n tokens on the sphere S^{d-1} with frozen labels; writes figures, trajectory.zarr and run.json."""
+    """What to simulate and where to write it."""
 
     n: int = 128
     """Tokens."""
@@ -65,8 +65,8 @@ class FlowOptions:
     """Folder of the results."""
 
 
-def flow(options: tyro.conf.OmitArgPrefixes[FlowOptions]) -> int:
-    """Runs the flow that `options` describe and writes its results."""
+def flow(options: Annotated[FlowOptions, tyro.conf.arg(name="")]) -> int:
+    """Simulate tokens on the sphere with frozen labels; writes figures, trajectory.zarr and run.json."""
     with jax.enable_x64(options.dtype == "float64"):
         with _run.recorded(options.out, "flow", asdict(options), options.seed) as results:
             key, label_key = jax.random.split(jax.random.key(options.seed))

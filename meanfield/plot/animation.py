@@ -60,6 +60,7 @@ def animate(
                 ax.set_title(plain(f"{title}, t = {now:.2f}" if title else f"t = {now:.2f}", 60))
                 cursor.set_xdata([now, now])
                 writer.grab_frame()
+                fig.set_layout_engine("none")  # laid out once, by the first frame
     return path
 
 
