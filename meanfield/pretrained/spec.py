@@ -15,7 +15,7 @@ class Alibi:
     the logits (Falcon). `rounded`: slope and slope·j are rounded to bfloat16, as Falcon's own code does.
     """
 
-    bias_max: float = 8.0
+    bias_max: float | int = 8.0
     scaled: bool = False
     rounded: bool = False
 
@@ -37,7 +37,7 @@ class Rotary:
     """
 
     dim: int
-    base: float = 10000.0
+    base: float | int = 10000.0
     scaling: tuple = ("default",)
     factors: tuple[float, ...] | None = None
 

@@ -22,5 +22,5 @@ def windows(
         )
     if shuffle:
         ids = np.random.default_rng(seed).permutation(ids)
-    starts = np.linspace(0, len(ids) - length, count).round().astype(int)
+    starts = np.linspace(0, len(ids) - length, count).astype(int)
     return np.stack([ids[start : start + length] for start in starts])
