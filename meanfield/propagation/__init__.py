@@ -18,6 +18,8 @@ from .depth import collapse_depth as collapse_depth
 from .depth import first_token_mass_by_depth as first_token_mass_by_depth
 from .depth import head_mixture_map as head_mixture_map
 from .depth import phase_map as phase_map
+from .files import load_architecture as load_architecture
+from .files import load_profile as load_profile
 from .forces import Forces as Forces
 from .forces import forces as forces
 from .masks import AbstractMask as AbstractMask

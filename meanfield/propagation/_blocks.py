@@ -21,7 +21,7 @@ def pull(arch: Architecture, start: Float[Array, " n"], every: bool = False) -> 
         matrix = None
 
     @jax.checkpoint
-    def layer(p: Array, x: tuple) -> tuple[Array, Array]:
+    def layer(p: Array, x: tuple) -> tuple[Array, Array | None]:
         t, mix = x
         p = (1 - mix) * p + mix * (_row_product(arch, p, t) if matrix is None else p @ matrix)
         return p, (p if every else None)

@@ -50,7 +50,7 @@ def pull(
     reach, prefix = min(reach, start.shape[0] - 1), min(prefix, start.shape[0])
 
     @jax.checkpoint
-    def layer(p: Array, x: tuple) -> tuple[Array, Array]:
+    def layer(p: Array, x: tuple) -> tuple[Array, Array | None]:
         mix, diag = x
 
         def head(total: Array, y: tuple) -> tuple[Array, None]:

@@ -67,7 +67,7 @@ class Architecture(eqx.Module):
         self.temperature = floating(temperature, dtype)
         if self.temperature.ndim != 0:
             raise ValueError(f"temperature has shape {self.temperature.shape}: give one number")
-        check_range("temperature", self.temperature, np.finfo(np.float32).tiny, np.inf, "a softmax temperature is > 0")
+        check_range("temperature", self.temperature, 1e-30, np.inf, "a softmax temperature is > 0")
         depth = self.content.depth
         if depth is not None and depth != self.depth:
             raise ValueError(

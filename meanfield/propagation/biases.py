@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._types import AnyArray
 from ._inputs import Numbers, check_range, floating
 
 
@@ -14,7 +15,7 @@ class AbstractBias(eqx.Module):
     """bias(distance) for distance = i − j (signed, floating): the shape of distance, or (H, *distance.shape)."""
 
     @abc.abstractmethod
-    def __call__(self, distance: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
         """The logit added at i − j = distance."""
 
     @property
@@ -26,7 +27,7 @@ class AbstractBias(eqx.Module):
 class NoBias(AbstractBias):
     """0: position enters through the mask only."""
 
-    def __call__(self, distance: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
         """0."""
         return jnp.zeros_like(distance)
 
@@ -52,7 +53,7 @@ class ALiBi(AbstractBias):
             "slopes", self.slopes, 0.0, np.inf, "ALiBi slopes are finite and ≥ 0; a penalty grows with distance"
         )
 
-    def __call__(self, distance: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
         """−slopes_h |distance|."""
         return -self.slopes.reshape((-1,) + (1,) * distance.ndim) * jnp.abs(distance)
 
@@ -74,7 +75,7 @@ class RotaryDecay(AbstractBias):
         if not self.base > 0:
             raise ValueError(f"base = {self.base} must be > 0; RoPE's own is 10000")
 
-    def __call__(self, distance: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
         """The logarithm of the mean rotation's modulus."""
         frequencies = jnp.asarray(self.base ** (-2.0 * np.arange(self.dim // 2) / self.dim), distance.dtype)
         angles = distance[..., None] * frequencies
@@ -111,7 +112,7 @@ class T5Buckets(AbstractBias):
             raise ValueError(f"max_distance = {max_distance} must exceed buckets/2 = {self.table.shape[1] // 2}")
         check_range("table", self.table, -np.inf, np.inf, "biases must be finite")
 
-    def bucket(self, distance: Float[Array, "..."]) -> Array:
+    def bucket(self, distance: Float[AnyArray, "..."]) -> Array:
         """The bucket of each distance, int."""
         buckets = self.table.shape[1]
         exact = buckets // 2
@@ -121,7 +122,7 @@ class T5Buckets(AbstractBias):
         far = exact + jnp.floor(far + 64 * jnp.finfo(distance.dtype).eps).astype(int)
         return jnp.where(behind < exact, behind.astype(int), jnp.minimum(far, buckets - 1))
 
-    def __call__(self, distance: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
         """table[h, bucket(distance)]."""
         return self.table[:, self.bucket(distance)]
 
@@ -136,7 +137,7 @@ class DistanceBias(AbstractBias):
 
     fn: object
 
-    def __call__(self, distance: Float[Array, "..."]) -> Float[Array, "..."]:
+    def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
         """fn(distance)."""
         return self.fn(distance)
 

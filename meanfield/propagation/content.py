@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .._types import AnyArray
 from ._inputs import Numbers, check_range, floating
 
 
@@ -14,7 +15,9 @@ class AbstractContent(eqx.Module):
     """content(layer, i, j): logits of layer `layer` for broadcast positions i, j; shape (1, *shape) or (H, *shape)."""
 
     @abc.abstractmethod
-    def __call__(self, layer: Int[Array, ""], i: Int[Array, "..."], j: Int[Array, "..."]) -> Float[Array, "h ..."]:
+    def __call__(
+        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+    ) -> Float[Array, "h ..."]:
         """The logits of one layer."""
 
     @property
@@ -54,7 +57,9 @@ class Diagonal(AbstractContent):
         """diagonal as (T, H), with 1 where layers or heads share it."""
         return self.diagonal.reshape(self.diagonal.shape + (1,) * (2 - self.diagonal.ndim))
 
-    def __call__(self, layer: Int[Array, ""], i: Int[Array, "..."], j: Int[Array, "..."]) -> Float[Array, "h ..."]:
+    def __call__(
+        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+    ) -> Float[Array, "h ..."]:
         """base + diagonal[layer] δ_ij."""
         table = self.table
         row = table[0] if table.shape[0] == 1 else table[layer]
@@ -90,7 +95,9 @@ class Logits(AbstractContent):
         leading = {2: (1, 1), 3: (matrix.shape[0], 1), 4: matrix.shape[:2]}[matrix.ndim]
         self.matrix = matrix.reshape(leading + matrix.shape[-2:])
 
-    def __call__(self, layer: Int[Array, ""], i: Int[Array, "..."], j: Int[Array, "..."]) -> Float[Array, "h ..."]:
+    def __call__(
+        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+    ) -> Float[Array, "h ..."]:
         """matrix[layer, :, i, j]."""
         matrix = self.matrix[0] if self.matrix.shape[0] == 1 else self.matrix[layer]
         return matrix[:, i, j]
@@ -117,7 +124,9 @@ class OneLayer(AbstractContent):
     content: AbstractContent
     layer: Int[Array, ""]
 
-    def __call__(self, layer: Int[Array, ""], i: Int[Array, "..."], j: Int[Array, "..."]) -> Float[Array, "h ..."]:
+    def __call__(
+        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+    ) -> Float[Array, "h ..."]:
         """content(self.layer, i, j)."""
         return self.content(self.layer, i, j)
 

@@ -3,21 +3,23 @@
 import abc
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Bool, Int
+
+from .._types import AnyArray
 
 
 class AbstractMask(eqx.Module):
     """mask(i, j) is True where token i may look at token j (0-based positions, broadcast against each other)."""
 
     @abc.abstractmethod
-    def __call__(self, i: Int[Array, "*shape"], j: Int[Array, "*shape"]) -> Bool[Array, "*shape"]:
+    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
         """Whether query i sees key j."""
 
 
 class Causal(AbstractMask):
     """j ≤ i."""
 
-    def __call__(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> Bool[Array, "..."]:
+    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
         """j ≤ i."""
         return j <= i
 
@@ -25,7 +27,7 @@ class Causal(AbstractMask):
 class Full(AbstractMask):
     """Every token sees every token."""
 
-    def __call__(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> Bool[Array, "..."]:
+    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
         """True."""
         return (i == i) & (j == j)
 
@@ -39,7 +41,7 @@ class Window(AbstractMask):
         if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
             raise ValueError(f"window = {self.width!r} must be an integer ≥ 1: a token and the window − 1 before it")
 
-    def __call__(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> Bool[Array, "..."]:
+    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
         """i − width < j ≤ i."""
         return (j <= i) & (j > i - self.width)
 
@@ -53,7 +55,7 @@ class PrefixLM(AbstractMask):
         if isinstance(self.prefix, bool) or not isinstance(self.prefix, int) or self.prefix < 0:
             raise ValueError(f"prefix = {self.prefix!r} must be an integer ≥ 0: how many first tokens see each other")
 
-    def __call__(self, i: Int[Array, "..."], j: Int[Array, "..."]) -> Bool[Array, "..."]:
+    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
         """j ≤ i, or both below prefix."""
         return (j <= i) | ((i < self.prefix) & (j < self.prefix))
 

@@ -18,9 +18,7 @@ def power_mixing(depth: int, scale: Numbers, exponent: Numbers) -> Float[Array, 
     return _checked(scale / t ** floating(exponent, scale.dtype))
 
 
-def measured_mixing(
-    attention_norm: Float[Array, "... T n"], residual_norm: Float[Array, "... T n"]
-) -> Float[Array, " T"]:
+def measured_mixing(attention_norm: Numbers, residual_norm: Numbers) -> Float[Array, " T"]:
     """λ_t = mean of ‖a‖/(‖x‖ + ‖a‖) over positions, then over sequences (arXiv 2602.16837).
 
     **Arguments:** norms ‖a‖ of what attention adds and ‖x‖ of the residual stream entering, (…, T, n).
