@@ -17,7 +17,7 @@ from ..kernels import AbstractZonal, Dot, ExpDot, Term, log_slope, slope
 
 LARGEST = {2: 1024, 3: 160}  # degrees beyond which tables and terms stop paying off
 TRACED = {2: 128, 3: 40}  # degree where β is traced: the sum is NaN where that is too low
-STEPS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 192, 256, 384, 512, 768, 1024)  # fmt: skip
+STEPS = (4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 112, 128, 144, 160, 192, 256, 384, 512, 768, 1024)
 GUARD = 8  # terms beyond L that measure the truncation
 
 
@@ -72,7 +72,7 @@ def needed(zonal: AbstractZonal, d: int, dtype) -> int | None:
 
 @needed.register
 def _(zonal: Dot, d, dtype):
-    return 2
+    return 4
 
 
 @needed.register

@@ -3,8 +3,9 @@
 Without a chain g = 1 and j runs over all sources. With a chain, tokens are sorted by label and come in blocks; j runs over
 *other* blocks, and g factors along the line: g(ξ_i − λ) · Π g(λ − λ') · g(λ' − ζ_j), λ the labels where blocks meet.
 
-Derivatives are those of p(⟨q, k⟩) for free q and k: the rule sums p' with more values by the same function, so every order and
-mode costs about the same, off-sphere directions agree with the dense sum, and the poles of the basis are never differentiated.
+Derivatives are those of p(⟨q, k⟩) for free q and k. The rules sum p' with more values, or with targets and sources
+exchanged, by the same function: every order and mode costs about the same, off-sphere directions agree with the dense
+sum, and the basis, which has poles, is not differentiated. JAX's custom_jvp has no rule for the exchange, hence a primitive.
 """
 
 import functools
@@ -12,7 +13,8 @@ import functools
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from .._types import Array, Float
 from .fold import split
@@ -35,7 +37,6 @@ class Chain(eqx.Module):
     backward: Pass | None
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def stream(
     basis: AbstractHarmonics,
     chunk: int,
@@ -46,6 +47,12 @@ def stream(
     values: Float[Array, "m c"],
 ) -> Float[Array, "n c"]:
     """F (n, c); memory O(n + m + terms·chunk)."""
+    leaves, structure = jax.tree.flatten(chain)
+    return stream_p.bind(coefficients, q, k, values, *leaves, basis=basis, chunk=chunk, structure=structure)
+
+
+def _stream(coefficients, q, k, values, *leaves, basis, chunk, structure):
+    chain = jax.tree.unflatten(structure, leaves)
     if chain is None:
         return _evaluate(basis, chunk, basis.weigh(coefficients, _moments(basis, chunk, k, values)), q)
     blocks = [a.reshape(*chain_shape(chain), a.shape[-1]) for a in (q, k, values)]
@@ -56,35 +63,81 @@ def stream(
     return total.reshape(values.shape)
 
 
-def _rule(basis, chunk, primals, tangents):
+def _jvp(primals, tangents, **static):
     """dF = Σ dc P V + Σ p dV + Σ p' (⟨dq, k⟩ + ⟨q, dk⟩) V, plus the chain's tangents."""
-    coefficients, chain, q, k, values = primals
-    dcoefficients, dchain, dq, dk, dvalues = tangents
-    sums = functools.partial(stream, basis, chunk)
-    out = sums(coefficients, chain, q, k, values)
-    total = jnp.zeros_like(out)
+    coefficients, q, k, values, *chain = primals
+    dcoefficients, dq, dk, dvalues, *dchain = tangents
+    out = stream_p.bind(*primals, **static)
+    parts = []
     if not _is_zero(dcoefficients):
-        total += sums(dcoefficients, chain, q, k, values)
+        parts.append(stream_p.bind(dcoefficients, q, k, values, *chain, **static))
     if not _is_zero(dvalues):
-        total += sums(coefficients, chain, q, k, dvalues)
-    slopes = differentiate(coefficients, basis.d)
+        parts.append(stream_p.bind(coefficients, q, k, dvalues, *chain, **static))
+    slopes = differentiate(coefficients, static["basis"].d)
     if not _is_zero(dq):
-        total += jnp.einsum("nec,ne->nc", _outer_sums(sums, slopes, chain, q, k, k, values), dq)
+        parts.append(jnp.einsum("nec,ne->nc", _outer_sums(slopes, q, k, k, values, chain, static), dq))
     if not _is_zero(dk):
-        total += jnp.einsum("nec,ne->nc", _outer_sums(sums, slopes, chain, q, k, dk, values), q)
-    if not all(_is_zero(t) for t in jax.tree.leaves(dchain, is_leaf=_is_zero)):
-        dchain = jax.tree.map(_instantiate, chain, dchain)
-        total += jax.jvp(lambda c: stream.fun(basis, chunk, coefficients, c, q, k, values), (chain,), (dchain,))[1]
-    return out, total
+        parts.append(jnp.einsum("nec,ne->nc", _outer_sums(slopes, q, k, dk, values, chain, static), q))
+    if not all(map(_is_zero, dchain)):
+        fixed = functools.partial(_stream, coefficients, q, k, values, **static)
+        parts.append(jax.jvp(fixed, chain, [ad.instantiate_zeros(t) for t in dchain])[1])
+    return out, sum(parts) if parts else ad.Zero.from_primal_value(out)
 
 
-stream.defjvp(_rule, symbolic_zeros=True)
+def _transpose(cotangent, coefficients, q, k, values, *chain, basis, chunk, structure):
+    """F is linear in V, with the transpose that lets targets and sources change places, and in c."""
+    if ad.is_undefined_primal(values):
+        turned = _turn(jax.tree.unflatten(structure, chain))
+        back = stream(basis, chunk, coefficients, turned, k, q, cotangent)
+        return [None, None, None, back, *[None] * len(chain)]
+
+    def linear(c):
+        return _stream(c, q, k, values, *chain, basis=basis, chunk=chunk, structure=structure)
+
+    (back,) = jax.linear_transpose(linear, coefficients.aval)(cotangent)
+    return [back, None, None, None, *[None] * len(chain)]
 
 
-def _outer_sums(sums, slopes, chain, q, k, directions, values):
+def _batch(arguments, axes, **static):
+    """One sum after the other: each already fills the machine."""
+    mapped = [a for a, axis in zip(arguments, axes, strict=True) if axis is not None]
+    where = [axis for axis in axes if axis is not None]
+    mapped = [jnp.moveaxis(a, axis, 0) for a, axis in zip(mapped, where, strict=True)]
+
+    def one(slices):
+        slices = iter(slices)
+        full = [a if axis is None else next(slices) for a, axis in zip(arguments, axes, strict=True)]
+        return stream_p.bind(*full, **static)
+
+    return jax.lax.map(one, mapped), 0
+
+
+def _abstract(coefficients, q, k, values, *chain, **static):
+    return jax.core.ShapedArray((q.shape[0], values.shape[1]), values.dtype)
+
+
+stream_p = Primitive("meanfield_stream")
+stream_p.def_impl(functools.partial(jax.jit, static_argnames=("basis", "chunk", "structure"))(_stream))
+stream_p.def_abstract_eval(_abstract)
+mlir.register_lowering(stream_p, mlir.lower_fun(_stream, multiple_results=False))
+ad.primitive_jvps[stream_p] = _jvp
+ad.primitive_transposes[stream_p] = _transpose
+batching.primitive_batchers[stream_p] = _batch
+
+
+def _outer_sums(slopes, q, k, directions, values, chain, static):
     """Σ_j g p'(⟨q_i, k_j⟩) directions_j ⊗ V_j: (n, d, c)."""
     both = directions[:, :, None] * values[:, None, :]
-    return sums(slopes, chain, q, k, both.reshape(k.shape[0], -1)).reshape(q.shape[0], *both.shape[1:])
+    sums = stream_p.bind(slopes, q, k, both.reshape(k.shape[0], -1), *chain, **static)
+    return sums.reshape(q.shape[0], *both.shape[1:])
+
+
+def _turn(chain: Chain | None) -> Chain | None:
+    """The chain seen from the sources: what was earlier is later."""
+    if chain is None:
+        return None
+    forward, backward = (one and Pass(one.leave, one.enter, one.step) for one in (chain.backward, chain.forward))
+    return Chain(forward, backward)
 
 
 def chain_shape(chain: Chain) -> tuple[int, int]:
@@ -132,8 +185,4 @@ def _recur(basis, coefficients, one: Pass, q, k, values, reverse: bool):
 
 
 def _is_zero(tangent) -> bool:
-    return isinstance(tangent, SymbolicZero)
-
-
-def _instantiate(primal, tangent):
-    return jnp.zeros_like(primal) if _is_zero(tangent) else tangent
+    return isinstance(tangent, ad.Zero)
