@@ -6,6 +6,7 @@ from .compare import format_table as format_table
 from .load import load as load
 from .measure import measure as measure
 from .measurement import Measurement as Measurement
+from .memory import memory_estimate as memory_estimate
 from .model import Model as Model
 from .model import initialise as initialise
 from .spec import Alibi as Alibi

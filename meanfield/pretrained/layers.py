@@ -153,7 +153,7 @@ def rotate(x: Float[Array, "B n H h"], where: Context) -> Float[Array, "B n H h"
     return jnp.concatenate([first * cos - second * sin, second * cos + first * sin, rest], axis=-1)
 
 
-def alibi_bias(spec: Spec, positions: Int[Array, "B n"], dtype: np.dtype) -> Float[Array, "B H n n"] | float:
+def alibi_bias(spec: Spec, positions: Int[Array, "B n"], dtype: np.dtype) -> Float[Array, "B H _ n"] | float:
     """−m_h (i − j), or Falcon's m_h j with bfloat16 rounding (equal to it in the softmax but for the rounding)."""
     if spec.alibi is None:
         return 0.0

@@ -112,8 +112,8 @@ def assemble(
         "layer": np.arange(spec.layers),
         "depth": np.arange(spec.layers + 1),
         "head": np.arange(spec.heads),
-        "part": ["diagonal", "below"],
-        "transition": list(transitions),
+        "part": np.array(["diagonal", "below"], object),  # as variable-length strings, which Zarr specifies
+        "transition": np.array(transitions, object),
     }
     if not transitions:
         del variables["prediction"], coordinates["transition"]

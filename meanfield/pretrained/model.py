@@ -62,24 +62,6 @@ class Model(eqx.Module):
             )
         return np.asarray(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
 
-    def memory_estimate(self, batch: int, length: int) -> int:
-        """Bytes that measuring takes at most: resident weights (or the largest layer), its arithmetic, and activations.
-
-        A streamed layer is held in the files' precision and once more in `dtype`; the stream entering every layer is kept for
-        the backward pass; inside a layer a few (B, H, n, n) and (B, n, hidden) arrays live at once.
-        """
-        spec, item = self.spec, self.dtype.itemsize
-        width = spec.heads * spec.head_dim
-        layer = spec.dim * (2 * width + 2 * spec.kv_heads * spec.head_dim + (2 + spec.gated) * spec.hidden)
-        stored = (
-            sum(a.nbytes for a in jax.tree.leaves(self.weights))
-            if isinstance(self.weights, Resident)
-            else 2 * layer * item
-        )
-        stream = (spec.layers + 4) * batch * length * spec.dim * item
-        inside = batch * item * (8 * spec.heads * length**2 + 6 * length * (3 * width + 3 * spec.hidden))
-        return stored + 2 * layer * item + stream + inside
-
 
 def checked(model: Model, ids: Ids, mask: Mask) -> tuple[Int[Array, "B n"], Bool[Array, "B n"]]:
     """ids as int32 and mask as bool, after the checks that `Model.logits` names."""

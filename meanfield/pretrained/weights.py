@@ -13,7 +13,7 @@ from .._types import Array, Float, Int
 from .checkpoint.layout import Checkpoint, unflatten
 
 Params = dict[str, Any]
-_HEAD_ROWS = 16384
+HEAD_ROWS = 16384
 
 
 class Weights(eqx.Module):
@@ -102,8 +102,8 @@ class Streamed(Weights):
     def _head_slices(self):
         source = self.checkpoint.layout.sources["embedding" if self.checkpoint.spec.tied else "head"]
         matrix = self.checkpoint.tensors.read(source.name)
-        for start in range(0, matrix.shape[0], _HEAD_ROWS):
-            yield jnp.asarray(np.asarray(matrix[start : start + _HEAD_ROWS]))
+        for start in range(0, matrix.shape[0], HEAD_ROWS):
+            yield jnp.asarray(np.asarray(matrix[start : start + HEAD_ROWS]))
 
 
 def resident(checkpoint: Checkpoint) -> Resident:

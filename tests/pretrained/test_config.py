@@ -45,11 +45,20 @@ def test_refused_by_name(name, changes, message):
 
 def test_old_and_new_rope_spellings():
     old = spec("llama", rope_theta=7e4, rope_scaling={"type": "linear", "factor": 3.0})
-    new = spec("llama", rope_theta=None, rope_scaling=None, rope_parameters={"rope_theta": 7e4, "rope_type": "linear", "factor": 3.0})
+    new = spec(
+        "llama",
+        rope_theta=None,
+        rope_scaling=None,
+        rope_parameters={"rope_theta": 7e4, "rope_type": "linear", "factor": 3.0},
+    )
     assert old == new and old.rotary == Rotary(6, 7e4, ("linear", 3.0))
     old = spec("gpt_neox", rotary_pct=0.25, rotary_emb_base=500)
     changes = {"rotary_pct": None, "rotary_emb_base": None}
-    new = spec("gpt_neox", **changes, rope_parameters={"rope_theta": 500, "partial_rotary_factor": 0.25, "rope_type": "default"})
+    new = spec(
+        "gpt_neox",
+        **changes,
+        rope_parameters={"rope_theta": 500, "partial_rotary_factor": 0.25, "rope_type": "default"},
+    )
     assert old == new and old.rotary == Rotary(2, 500.0)
 
 

@@ -82,7 +82,9 @@ def test_nan_weights(folder):
     refused(folder, "transformer.h.1.mlp.dense_h_to_4h.bias has NaN")
 
 
-@pytest.mark.parametrize("key, value", [("n_layer", 10**6), ("hidden_size", 2**30), ("vocab_size", 2**30), ("n_layer", 2**40)])
+@pytest.mark.parametrize(
+    "key, value", [("n_layer", 10**6), ("hidden_size", 2**30), ("vocab_size", 2**30), ("n_layer", 2**40)]
+)
 def test_absurd_config(folder, key, value):
     (folder / "config.json").write_text(json.dumps(CONFIGS["bloom"] | {key: value}))
     refused(folder, str(value))
@@ -100,7 +102,9 @@ def test_config_that_is_no_json_object(folder, text):
     refused(folder, "config.json")
 
 
-@pytest.mark.parametrize("file", ["../secret.safetensors", "/etc/passwd", "a/b.safetensors", "weights.bin", 7, "..\\x.safetensors"])
+@pytest.mark.parametrize(
+    "file", ["../secret.safetensors", "/etc/passwd", "a/b.safetensors", "weights.bin", 7, "..\\x.safetensors"]
+)
 def test_index_cannot_leave_the_folder(folder, file):
     index = {"weight_map": {"transformer.ln_f.bias": file}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))

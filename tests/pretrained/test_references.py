@@ -46,7 +46,9 @@ def test_old_falcon_names_are_the_same_model(shared_data, tmp_path):
 
 
 def test_renamed_tensor_is_named_with_the_unused_one(shared_data):
-    with pytest.raises(ValueError, match=r"missing: transformer\.h\.0\.mlp\.dense_h_to_4h\.weight; unused: .*dense_h_to_5h"):
+    with pytest.raises(
+        ValueError, match=r"missing: transformer\.h\.0\.mlp\.dense_h_to_4h\.weight; unused: .*dense_h_to_5h"
+    ):
         mf.pretrained.load(shared_data / "lm" / "folders" / "renamed_tensor")
 
 
@@ -55,4 +57,6 @@ def test_folders_that_load_give_the_reference_logits(shared_data):
     for name, expected in json.loads((folders / "expected.json").read_text()).items():
         if expected["outcome"] == "ok":
             ref = np.load(folders / name / "golden.npz")
-            np.testing.assert_allclose(mf.pretrained.load(folders / name).logits(ref["input_ids"]), ref["logits"], atol=1e-5)
+            np.testing.assert_allclose(
+                mf.pretrained.load(folders / name).logits(ref["input_ids"]), ref["logits"], atol=1e-5
+            )

@@ -1,0 +1,91 @@
+"""Measuring a model of SmolLM2-135M's size: against PyTorch eager with all attentions kept, and memory at 2,048 tokens."""
+
+import pathlib
+import subprocess
+import sys
+
+import jax
+import numpy as np
+
+import meanfield as mf
+from meanfield.pretrained.checkpoint.layout import flatten
+
+from .measure import table, timed
+
+SPEC = mf.pretrained.Spec(
+    "llama", 49152, 30, 576, 9, 3, 64, 1536, 1e-5, 0.125, norm="rms", norm_bias=False, activation="silu", gated=True,
+    qkv_bias=False, out_bias=False, mlp_bias=False, rotary=mf.pretrained.Rotary(64, 100000.0),
+)  # fmt: skip
+
+
+def run(out: pathlib.Path) -> None:
+    """Writes pretrained_speed and pretrained_memory."""
+    speed(out)
+    memory(out)
+
+
+def speed(out: pathlib.Path, repeats: int = 3) -> None:
+    """Forward and influence of 4 windows of 256 tokens, with the same random weights on the same cores."""
+    model = mf.pretrained.initialise(SPEC, jax.random.key(0))
+    ids = np.asarray(jax.random.randint(jax.random.key(1), (4, 256), 0, SPEC.vocab), np.int32)
+    rows = []
+    ours = mf.pretrained.measure(model, ids, batch=4, progress=False)
+    taken = timed(lambda: mf.pretrained.measure(model, ids, batch=4, progress=False), repeats, 60)
+    rows.append({"library": "meanfield", "measured": "λ, mean attention, content, collapse, influence", "time": taken})
+    try:
+        from ._llama_torch import EagerLlama
+    except ImportError:
+        rows.append({"library": "PyTorch eager", "measured": "not installed: pip install meanfield[bench]"})
+    else:
+        peer = EagerLlama(SPEC, *_numpy(model))
+        mixing, influence, _ = peer.influence(ids)
+        np.testing.assert_allclose(ours.mixing, mixing, atol=1e-5)
+        np.testing.assert_allclose(ours.dataset["influence"].values, influence, rtol=2e-3)
+        taken = timed(lambda: peer.influence(ids), repeats, 60)
+        rows.append({"library": "PyTorch eager", "measured": "λ, all attentions kept, influence", "time": taken})
+    note = f"{SPEC.layers} layers of {SPEC.dim}, 4 windows of 256 tokens, float32; both give the same λ and influence."
+    table(rows, out / "pretrained_speed", "Forward and influence of a 135M model", note)
+
+
+_MEMORY = """
+import resource, sys
+import jax, numpy as np
+import meanfield as mf
+from benchmarks.pretrained import SPEC
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+start = peak()
+model = jax.block_until_ready(mf.pretrained.initialise(SPEC, jax.random.key(0)))
+weights = sum(leaf.nbytes for leaf in jax.tree.leaves(model.weights))
+loaded = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmRSS"))
+ids = np.arange(int(sys.argv[1]), dtype=np.int32)[None]
+mf.pretrained.measure(model, ids, transitions=tuple(sys.argv[2].split(",")) if sys.argv[2] else (), progress=False)
+print(weights, start, loaded, peak())
+"""
+
+
+def memory(out: pathlib.Path, length: int = 2048) -> None:
+    """Peak resident memory of measuring one window, in a process of its own."""
+    rows = []
+    for transitions in ("", "mixing,energy,energy2"):
+        command = [sys.executable, "-c", _MEMORY, str(length), transitions]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        weights, start, _, peak = map(int, done.stdout.split())
+        rows.append(
+            {
+                "measured": "λ, mean attention, content, collapse, influence"
+                + (f" and {transitions}" if transitions else ""),
+                "weights (MB)": weights / 1e6,
+                "imports (MB)": start / 1e6,
+                "peak (MB)": peak / 1e6,
+                "peak − weights (MB)": (peak - weights) / 1e6,
+                "kept by output_attentions (MB)": SPEC.layers * SPEC.heads * length**2 * 4 / 1e6,
+            }
+        )
+    table(rows, out / "pretrained_memory", f"Peak memory of measuring {length} tokens", "One window, one process each.")
+
+
+def _numpy(model) -> tuple[np.ndarray, np.ndarray, list[dict[str, np.ndarray]]]:
+    blocks = {name: np.asarray(array) for name, array in flatten(model.weights.blocks).items()}
+    layers = [{name: array[t] for name, array in blocks.items()} for t in range(SPEC.layers)]
+    return np.asarray(model.weights.embedding), np.asarray(model.weights.exit["norm"]["scale"]), layers

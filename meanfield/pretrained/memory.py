@@ -1,0 +1,33 @@
+"""How much memory a measurement takes, before it is begun."""
+
+from typing import Any
+
+import jax
+import ml_dtypes  # noqa: F401  (registers bfloat16 with NumPy)
+import numpy as np
+
+from .block import shapes
+from .spec import Spec
+from .weights import HEAD_ROWS
+
+
+def memory_estimate(
+    spec: Spec, batch: int, length: int, *, stored: Any = "bfloat16", dtype: Any = "float32", stream: bool = True
+) -> int:
+    """Bytes that `measure` needs at most, beside the program itself.
+
+    Weights: all of them in memory, or (`stream`) one layer and a slice of the head; a layer's weights are also held in `dtype` where the
+    files `stored` them in another. Activations: the stream entering every layer is kept for the pass down; inside a layer a few
+    (B, H, n, n) and (B, n, width) arrays live at once. BLOOM-176B (352 GB of bfloat16), one sequence of 256 tokens: 18 GB.
+    """
+    stored, item = np.dtype(stored).itemsize, np.dtype(dtype).itemsize
+    tree = shapes(spec)
+    layer = sum(int(np.prod(shape)) for shape in jax.tree.leaves(tree["block"], is_leaf=lambda s: isinstance(s, tuple)))
+    ends = (1 if spec.tied else 2) * spec.vocab * spec.dim
+    weights = layer + min(spec.vocab, HEAD_ROWS) * spec.dim if stream else spec.layers * layer + ends
+    working = layer * item if stored != item else layer * item * (not stream)
+    streams = (spec.layers + 6) * batch * length * spec.dim * item
+    inside = (
+        batch * item * (10 * spec.heads * length**2 + 8 * length * (3 * spec.heads * spec.head_dim + 3 * spec.hidden))
+    )
+    return weights * stored + working + streams + inside
