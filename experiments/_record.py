@@ -70,13 +70,13 @@ def least(values) -> float:
     return float(jnp.min(jnp.asarray([float(value) for value in values])))
 
 
-def save_runs(out: pathlib.Path, runs: dict[str, mf.Trajectory]) -> None:
+def save_runs(out: pathlib.Path, runs: dict[str, mf.Trajectory], log_time: bool = False) -> None:
     """Writes all trajectories, one group each, to `out`/trajectories.zarr, and R and E against time to traces.png."""
     import xarray as xr
 
     tree = xr.DataTree.from_dict({name: run.to_xarray() for name, run in runs.items()})
     mf.files.write_zarr(out / "trajectories.zarr", tree)
-    mf.plot.save(mf.plot.traces(runs), out / "traces.png")
+    mf.plot.save(mf.plot.traces(runs, log_time=log_time), out / "traces.png")
 
 
 def save_table(out: pathlib.Path, name: str, rows: list[dict]) -> None:
@@ -93,7 +93,7 @@ def save_panels(out: pathlib.Path, name: str, panels: dict[str, tuple], columns:
     """Writes `out`/`name`.png: one sphere per {title: (tokens or trajectory, keyword arguments of mf.plot.tokens)}."""
     rows = -(-len(panels) // columns)
     with mf.plot.style():
-        fig = mf.plot.figure(3.3 * min(columns, len(panels)), 3.1 * rows)
+        fig = mf.plot.figure(3.3 * min(columns, len(panels)), 2.9 * rows)
         axes = fig.subplots(rows, min(columns, len(panels)), squeeze=False).ravel()
         for ax in axes[len(panels) :]:
             ax.remove()

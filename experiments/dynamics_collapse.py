@@ -7,6 +7,8 @@ to its maximum ½φ(1), which only a Dirac has (arXiv 2605.30229; theory.md 1).
 import math
 import pathlib
 
+import jax.numpy as jnp
+
 import meanfield as mf
 
 from ._claims import Claim
@@ -27,11 +29,11 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     save_runs(out, both)
     mf.plot.save(mf.plot.traces(both, gap=True, title="Collapse is exponential"), out / "rate.png")
     last = usa[f"USA, n = {n}"]
-    grey = {"colour": [0] * n, "trails": True}
+    one = {"colour": jnp.zeros(n, int)}
     panels = {
-        "start": (last.x[0], {"colour": [0] * n}),
-        "USA, t = 20": (last, grey),
-        "SA, t = 20": (sa[f"SA, n = {n}"], grey),
+        "start": (last.x[0], one),
+        "USA, t = 20": (last, one),
+        "SA, t = 20": (sa[f"SA, n = {n}"], one),
     }
     save_panels(out, "tokens", panels)
     maximum = math.exp(BETA) / BETA / 2

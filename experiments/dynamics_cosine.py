@@ -36,8 +36,8 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     for n in sizes(smoke):
         rho = mf.Marginal.circle(n)
         runs[f"n = {n}"] = simulate(dynamics, start(n, seed), rho)
-        later[f"n = {n}, to t = 100"] = simulate(dynamics, start(n, seed), rho, times(100.0))
-    save_runs(out, runs | later)
+        later[f"n = {n}"] = simulate(dynamics, start(n, seed), rho, times(100.0))
+    save_runs(out, later)
     options = {"cyclic": True, "label": "label ξ (angle)"}
     save_panels(out, "tokens", {f"cosine, {name}, t = 20": (r, options) for name, r in runs.items()})
     circle = float(iv(1, BETA) / (2 * BETA))

@@ -64,7 +64,7 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
         exact = mf.theory.two_cluster_time(beta, START, STOP)
         measured, runs[f"β = {beta:g}"] = crossing(mf.SA(mf.ExpDot(beta)), mf.sphere.normalize(x0), rho, 1.3 * exact)
         rows.append({"beta": beta, "measured": measured, "quadrature": exact})
-    save_runs(out, runs)
+    save_runs(out, runs, log_time=True)
     save_table(out, "merge_times", rows)
     mf.plot.save(picture(rows, runs), out / "merge_times.png")
     return [

@@ -22,7 +22,12 @@ PROMPTS = jnp.array([0.3, 0.25, 0.2, 0.15, 0.1])
 
 def token_gauge(matrices: jax.Array) -> mf.Gauge:
     """The gauge whose label is the number of the token: Q_i = matrices[i]."""
-    return mf.Gauge(mf.ExpDot(BETA), jax.tree_util.Partial(lambda table, i: table[i], matrices))
+    return mf.Gauge(mf.ExpDot(BETA), jax.tree_util.Partial(row, matrices))
+
+
+def row(table: jax.Array, i: jax.Array) -> jax.Array:
+    """table[i]."""
+    return table[i]
 
 
 def spiral(p: jax.Array) -> jax.Array:

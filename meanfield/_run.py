@@ -7,6 +7,7 @@ import pathlib
 import platform
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 
 import jax
@@ -66,6 +67,7 @@ def recorded(out: pathlib.Path, command: str, arguments: Mapping, seed: int | No
         status = "finished"
     except BaseException as error:
         status = f"failed: {type(error).__name__}: {error}"
+        record["traceback"] = traceback.format_exc()
         raise
     finally:
         record |= {"status": status, "wall_seconds": round(time.perf_counter() - start, 3), "results": results}

@@ -36,13 +36,14 @@ def run(
         seed: Seed of every random draw.
         dtype: Floating precision of the run.
     """
-    module = _experiments.load(name)
     out = pathlib.Path("runs") / name if out is None else out
     arguments = {"name": name, "out": str(out), "smoke": smoke, "dtype": dtype}
-    with jax.enable_x64(dtype == "float64"), _run.recorded(out, "experiment run", arguments, seed) as results:
-        claims = module.run(out, smoke=smoke, seed=seed)
-        _run.write_claims(out, claims)
-        results |= {"claims": len(claims), "hold": sum(claim.holds for claim in claims)}
+    with jax.enable_x64(dtype == "float64"):
+        module = _experiments.load(name)
+        with _run.recorded(out, "experiment run", arguments, seed) as results:
+            claims = module.run(out, smoke=smoke, seed=seed)
+            _run.write_claims(out, claims)
+            results |= {"claims": len(claims), "hold": sum(claim.holds for claim in claims)}
     code = _run.report_claims(claims)
     sys.stdout.write(f"written to {out}\n")
     return 0 if smoke else code

@@ -1,5 +1,7 @@
 """Statistics of the angles of all pairs of tokens, in blocks."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -62,6 +64,11 @@ def angle_statistics(
     w = masses(weights, x)
     if pairs is not None:
         return _sampled(x, w, bins, pairs, key)
+    return _all_pairs(x, w, bins)
+
+
+@functools.partial(jax.jit, static_argnames="bins")
+def _all_pairs(x: Array, w: Array, bins: int) -> AngleStatistics:
     cloud = _Cloud(x, w, jnp.arange(x.shape[0]))
     rows = fold(lambda t, s: _tile(t, s, bins), cloud, cloud, _mute, Tiling(ROWS, COLUMNS), _merge, _empty)
     mass = jnp.sum(w) ** 2 - jnp.sum(w * w)

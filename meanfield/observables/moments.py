@@ -1,5 +1,6 @@
 """First and second moments of the law of tokens."""
 
+import jax
 import jax.numpy as jnp
 
 from .. import sphere
@@ -27,7 +28,11 @@ def effective_dimension(x: Clouds, weights: Weights | None = None) -> Float[Arra
     `x` (…, n, d), `weights` (n,), uniform by default. Raises `ValueError` for NaN tokens and wrong weights.
     """
     x = points(x)
-    w = masses(weights, x)
+    return _participation_ratio(x, masses(weights, x))
+
+
+@jax.jit
+def _participation_ratio(x: Array, w: Array) -> Array:
     centred = x - jnp.einsum("...nd,n->...d", x, w)[..., None, :]
     size = jnp.max(jnp.abs(centred), axis=(-2, -1), keepdims=True)
     spread = size > 0

@@ -1,5 +1,7 @@
 """Distances between laws of tokens: sliced Wasserstein, Sinkhorn."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -37,7 +39,11 @@ def sliced_wasserstein(
     if projections < 1 or order < 1:
         raise ValueError(f"projections={projections}, order={order}: both must be at least 1")
     y = y.astype(x.dtype)
-    directions = sphere.sample(key, (projections, x.shape[1]), x.dtype)
+    return _sliced(x, y, a, b, sphere.sample(key, (projections, x.shape[1]), x.dtype), order)
+
+
+@functools.partial(jax.jit, static_argnames="order")
+def _sliced(x: Array, y: Array, a: Array, b: Array, directions: Array, order: int) -> Scalar:
     costs = jax.lax.map(lambda theta: _line_cost(x @ theta, a, y @ theta, b, order), directions)
     mean = jnp.mean(costs)
     positive = mean > 0

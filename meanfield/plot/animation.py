@@ -6,11 +6,11 @@ import pathlib
 import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 
-from ..files import atomic
 from .._types import AnyArray, Real
+from ..files import atomic
 from ..marginal import Marginal
 from ..trajectory import Trajectory
-from .scene import Scene, camera, token_colours
+from .scene import Scene, camera, facing, token_colours
 from .style import figure, plain, style
 from .tokens import _colour_values, _legend, _size, _state
 
@@ -49,7 +49,7 @@ def animate(
         fig = figure(4.2, 4.8)
         ax, below = fig.subplots(2, 1, height_ratios=(5, 1))
         colours, key = token_colours(_colour_values(traj, rho, colour, len(final)), cyclic)
-        scene = Scene(ax, camera(states), colours, _size(len(final)))
+        scene = Scene(ax, camera(states, *facing(final)), colours, _size(len(final)))
         _legend(ax, key, label, cyclic)
         cursor = _timeline(below, traj, times)
         with writer.saving(fig, temporary, dpi):

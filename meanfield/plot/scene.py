@@ -29,6 +29,14 @@ class Camera(eqx.Module):
         return page[..., :2], page[..., 2]
 
 
+def facing(final: Float[np.ndarray, "n d"]) -> tuple[float, float]:
+    """Elevation and azimuth (degrees) from which tokens that lie on one side of S² are seen, else the default view."""
+    mean = final.mean(axis=0)
+    if len(mean) != 3 or np.linalg.norm(mean) < 0.5:
+        return 22.0, -55.0
+    return (22.0 if mean[2] >= 0 else -22.0), float(np.rad2deg(np.arctan2(mean[1], mean[0]))) - 25.0
+
+
 def camera(x: Float[np.ndarray, "*batch d"], elevation: float = 22.0, azimuth: float = -55.0) -> Camera:
     """The view of S^{d-1}: the plane for d = 2; above d = 3 the three principal axes of the tokens x are seen."""
     d = x.shape[-1]
@@ -41,7 +49,8 @@ def camera(x: Float[np.ndarray, "*batch d"], elevation: float = 22.0, azimuth: f
     view = np.stack([right, up, np.cross(right, up)], axis=1)
     if d == 3:
         return Camera(view, view, ("x₁", "x₂", "x₃"))
-    principal = np.linalg.eigh(np.einsum("...i,...j->ij", x, x))[1][:, :-4:-1]
+    flat = x.reshape(-1, d)
+    principal = np.linalg.eigh(flat.T @ flat)[1][:, :-4:-1]
     return Camera(principal @ view, view, ("pc₁", "pc₂", "pc₃"))
 
 
@@ -91,7 +100,8 @@ class Scene:
         page, depth = self.view(path)
         ends = np.stack([page[:-1], page[1:]], axis=2).reshape(-1, 2, 2)
         back = (0.5 * (depth[:-1] + depth[1:]) < -1e-9).reshape(-1)
-        colours = np.tile(self.colours, (len(path) - 1, 1)) * [1, 1, 1, 0.6]
+        opacity = float(np.clip(40 / path.shape[1], 0.2, 0.6))  # many ways would hide the tokens
+        colours = np.tile(self.colours, (len(path) - 1, 1)) * [1, 1, 1, opacity]
         colours[back, 3] *= FAR
         if self.trails is None:
             self.trails = LineCollection(ends, colors=colours, linewidths=0.8, zorder=3)
@@ -124,7 +134,9 @@ def _draw_axes(ax: Axes, view: Camera) -> None:
         if length > 0.05:
             end = arrow + 0.16 * arrow / length
             ax.annotate("", end, arrow, arrowprops={"arrowstyle": "->", "color": "#777777", "linewidth": 0.8}, zorder=1)
-            ax.text(*(end + 0.08 * arrow / length), name, color="#555555", fontsize=8, ha="center", va="center")
+            ax.text(
+                *(end + 0.08 * arrow / length), name, color="#333333", fontsize=8, ha="center", va="center", zorder=6
+            )
 
 
 def _line(ax: Axes, view: Camera, x: np.ndarray) -> None:

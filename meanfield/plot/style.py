@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from ..files import atomic
 from .._types import Real
+from ..files import atomic
 
 # Okabe and Ito (2008), black last: eight colours that stay apart under all common colour blindness and in grey print
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")

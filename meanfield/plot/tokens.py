@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from .._types import AnyArray, Real, Tokens
 from ..marginal import Marginal
 from ..trajectory import Trajectory
-from .scene import Scene, camera, token_colours
+from .scene import Scene, camera, facing, token_colours
 from .style import figure, plain, style
 
 
@@ -40,7 +40,7 @@ def tokens(
         fig = figure(4.2, 3.8) if ax is None else ax.get_figure()
         ax = fig.add_subplot() if ax is None else ax
         colours, key = token_colours(values, cyclic)
-        scene = Scene(ax, camera(final if path is None else path), colours, _size(len(final)))
+        scene = Scene(ax, camera(final if path is None else path, *facing(final)), colours, _size(len(final)))
         if trails and path is not None:
             scene.trail(path)
         scene.move(final)
