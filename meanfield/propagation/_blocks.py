@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ._recurrence import matmul
 from .architecture import Architecture
 from .attention import attention_rows
 
@@ -23,7 +24,7 @@ def pull(arch: Architecture, start: Float[Array, " n"], every: bool = False) -> 
     @jax.checkpoint
     def layer(p: Array, x: tuple) -> tuple[Array, Array | None]:
         t, mix = x
-        p = (1 - mix) * p + mix * (_row_product(arch, p, t) if matrix is None else p @ matrix)
+        p = (1 - mix) * p + mix * (_row_product(arch, p, t) if matrix is None else matmul(p, matrix))
         return p, (p if every else None)
 
     last, states = jax.lax.scan(layer, start, (jnp.arange(arch.depth), arch.mixing), reverse=True)
@@ -55,6 +56,6 @@ def _row_product(arch: Architecture, p: Float[Array, " n"], layer: Array) -> Flo
         k, first = x
         rows = first + jnp.arange(size)
         mass = jnp.where(rows >= k * size, p[rows], 0)  # a repeated row counts once
-        return total + mass @ attention_rows(arch, layer, rows, n), None
+        return total + matmul(mass, attention_rows(arch, layer, rows, n)), None
 
     return jax.lax.scan(block, jnp.zeros_like(p), (jnp.arange(firsts.shape[0]), firsts))[0]

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._recurrence import geometric_sum, strict_suffix_sums, window_sums
+from ._recurrence import geometric_sum, later_sums, row_weights, window_sums
 
 
 def _pull_head(
@@ -16,23 +16,12 @@ def _pull_head(
     sums = geometric_sum(slope, jnp.minimum(place, reach))
     if prefix > 1:
         sums = sums + geometric_sum(slope, jnp.maximum(prefix - 1 - place, 0))
-    top = jax.lax.stop_gradient(jnp.maximum(diagonal, 0))
-    off, on = jnp.exp(-top), jnp.exp(diagonal - top)
-    u = p / (on + off * sums)
-    out = on * u + off * window_sums(u, slope, reach)
+    off, on = row_weights(slope, diagonal, sums)
+    u = off * p
+    out = on * p + window_sums(u, slope, reach)
     if prefix > 1:
-        ahead = jnp.flip(strict_suffix_sums(jnp.flip(u[:prefix]), slope))
-        out = out.at[:prefix].add(off * ahead)
+        out = out.at[:prefix].add(jnp.flip(later_sums(jnp.flip(u[:prefix]), slope)))
     return out
-
-
-def own_attention(
-    slope: Float[Array, "..."], diagonal: Float[Array, "..."], behind: Float[Array, "..."]
-) -> Float[Array, "..."]:
-    """A_ii of a token with `behind` keys behind it: e^d / (e^d + Σ_{k=1}^{behind} e^{−slope k})."""
-    top = jax.lax.stop_gradient(jnp.maximum(diagonal, 0))
-    on = jnp.exp(diagonal - top)
-    return on / (on + jnp.exp(-top) * geometric_sum(slope, behind))
 
 
 def pull(

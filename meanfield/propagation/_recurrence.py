@@ -1,12 +1,19 @@
 """Geometric sums and first-order linear recurrences, stable for every rate ≥ 0 and smooth at 0."""
 
+import functools
 import math
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 _SERIES = 0.5  # below, (1 − e^{−x})/x by its Taylor series: its derivative loses digits otherwise
 _TERMS = 16
+
+
+# Accelerators multiply float32 in fewer bits unless told otherwise.
+matmul = functools.partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
+einsum = functools.partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 
 def _decay_ratio(x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -21,8 +28,23 @@ def _decay_ratio(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def geometric_sum(rate: Float[Array, "..."], terms: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Σ_{k=1}^{terms} e^{−rate k} for rate ≥ 0 and a whole number of terms ≥ 0."""
-    return terms * jnp.exp(-rate) * _decay_ratio(rate * terms) / _decay_ratio(rate)
+    """Σ_{k=0}^{terms−1} e^{−rate k} for rate ≥ 0 and a whole number of terms ≥ 0."""
+    return terms * _decay_ratio(rate * terms) / _decay_ratio(rate)
+
+
+def row_weights(
+    slope: Float[Array, "..."], diagonal: Float[Array, "..."], sums: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Softmax of a row with logits `diagonal` on itself and −slope k at distance k: (nearest neighbour's weight, its own).
+
+    sums = Σ e^{−slope (k−1)} over the others, 0 for a row that sees itself only. Neither weight over- or underflows both at once: the
+    larger of the two logits is taken out.
+    """
+    top = jax.lax.stop_gradient(jnp.maximum(diagonal, -slope))
+    off, on = jnp.exp(-slope - top), jnp.exp(diagonal - top)
+    alone = sums == 0
+    total = jnp.where(alone, 1, on + off * sums)
+    return off / total, jnp.where(alone, 1, on / total)
 
 
 def suffix_sums(u: Float[Array, "*batch n"], rate: Float[Array, ""], block: int = 32) -> Float[Array, "*batch n"]:
@@ -36,7 +58,7 @@ def suffix_sums(u: Float[Array, "*batch n"], rate: Float[Array, ""], block: int 
     k = jnp.arange(block)
     steps = (k[:, None] - k[None, :]).astype(u.dtype)
     triangle = jnp.where(steps >= 0, jnp.exp(-rate * jnp.maximum(steps, 0)), 0)
-    s = u @ triangle
+    s = matmul(u, triangle)
     if blocks > 1:
         carry = suffix_sums(s[..., 0], rate * block, block)
         carry = jnp.concatenate([carry[..., 1:], jnp.zeros_like(carry[..., :1])], axis=-1)
@@ -44,14 +66,14 @@ def suffix_sums(u: Float[Array, "*batch n"], rate: Float[Array, ""], block: int 
     return s.reshape(*s.shape[:-2], blocks * block)[..., :n]
 
 
-def strict_suffix_sums(u: Float[Array, "*batch n"], rate: Float[Array, ""]) -> Float[Array, "*batch n"]:
-    """s_j = Σ_{i>j} e^{−rate (i−j)} u_i."""
+def later_sums(u: Float[Array, "*batch n"], rate: Float[Array, ""]) -> Float[Array, "*batch n"]:
+    """s_j = Σ_{i>j} e^{−rate (i−j−1)} u_i."""
     s = suffix_sums(u, rate)
-    return jnp.exp(-rate) * jnp.concatenate([s[..., 1:], jnp.zeros_like(s[..., :1])], axis=-1)
+    return jnp.concatenate([s[..., 1:], jnp.zeros_like(s[..., :1])], axis=-1)
 
 
 def window_sums(u: Float[Array, " n"], rate: Float[Array, ""], reach: int) -> Float[Array, " n"]:
-    """s_j = Σ_{i=j+1}^{j+reach} e^{−rate (i−j)} u_i, by sums of positive terms only (no difference of long sums).
+    """s_j = Σ_{i=j+1}^{j+reach} e^{−rate (i−j−1)} u_i, by sums of positive terms only (no difference of long sums).
 
     Blocks of `reach` positions: the window of place k is the rest of its own block and the first k + 1 places of the next one.
     """
@@ -59,11 +81,11 @@ def window_sums(u: Float[Array, " n"], rate: Float[Array, ""], reach: int) -> Fl
     if reach == 0:
         return jnp.zeros_like(u)
     if reach >= n - 1:
-        return strict_suffix_sums(u, rate)
+        return later_sums(u, rate)
     blocks = -(-n // reach)
     u = jnp.pad(u, (0, blocks * reach - n)).reshape(blocks, reach)
     k = jnp.arange(reach).astype(u.dtype)
     following = jnp.concatenate([u[1:], jnp.zeros_like(u[:1])])
     first = jnp.flip(suffix_sums(jnp.flip(following * jnp.exp(-rate * k), -1), jnp.zeros_like(rate)), -1)
-    s = strict_suffix_sums(u, rate) + jnp.exp(-rate * (reach - k)) * first
+    s = later_sums(u, rate) + jnp.exp(-rate * (reach - 1 - k)) * first
     return s.reshape(-1)[:n]

@@ -1,16 +1,18 @@
 """Causal ALiBi with diagonal content: pᵀR^(T)…R^(1) without a matrix, all layers of one chunk of positions before the next.
 
-Row i of head h is A_ij = e^{−m_h (i−j)} v_i for j < i and A_ii = e^{d} v_i, so pᵀA is the recurrence c_j = e^{−m_h}(c_{j+1} + v_{j+1} p_{j+1}).
+Row i of head h is A_ij = e^{−m_h (i−j−1)} v_i for j < i, so pᵀA is the recurrence c_j = e^{−m_h} c_{j+1} + v_{j+1} p_{j+1}.
 What layer t needs at position j it finds at positions ≥ j of the layer before: chunks run from the last to the first, and carry one number
 per layer and head. A chunk is a grid of SUB rows of BLOCK positions; rows are handled at once and joined by a SUB × SUB triangle.
 """
+
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._recurrence import geometric_sum
+from ._recurrence import einsum, geometric_sum, matmul, row_weights
 
 SUB, BLOCK = 16, 16
 
@@ -18,11 +20,9 @@ SUB, BLOCK = 16, 16
 class Heads(eqx.Module):
     """Per-head constants of the recurrence: powers of q_h = e^{−m_h} over the places of a chunk."""
 
-    slopes: Float[Array, " H"]
-    weights: Float[Array, " H"]
-    within: Float[Array, "H b b"]  # weights_h q^{k−j}, k > j
+    within: Float[Array, "H b b"]  # weights_h q^{k−j−1}, k > j
     start: Float[Array, "H b"]  # q^k: from place k to the start of its row
-    end: Float[Array, "H b"]  # weights_h q^{b−k}: from the start of the next row to place k
+    end: Float[Array, "H b"]  # weights_h q^{b−1−k}: from the start of the next row to place k
     rows: Float[Array, "H s s"]  # [c, c'] q^{b (c'−c−1)}, c' > c: between rows
     after: Float[Array, "H s"]  # q^{b (s−1−c)}: from the next chunk to the start of row c + 1
 
@@ -34,40 +34,29 @@ class Heads(eqx.Module):
             return jnp.where(steps >= 0, jnp.exp(-rate * jnp.maximum(steps, 0).astype(slopes.dtype)), 0)
 
         ahead = k[:, None] - k[None, :]
-        self.slopes, self.weights = slopes, weights
-        self.within = weights[:, None, None] * power(jnp.where(ahead > 0, ahead, -1))
+        self.within = weights[:, None, None] * power(ahead - 1)
         self.start = power(k)
-        self.end = weights[:, None] * power(block - k)
+        self.end = weights[:, None] * power(block - 1 - k)
         self.rows = power(block * (c[None, :] - c[:, None] - 1))
         self.after = power(block * (sub - 1 - c))
 
 
-def row_weights(
-    heads: Heads, sums: Float[Array, "s H b"], diagonal: Float[Array, " h"]
-) -> tuple[Float[Array, "s H b"], Float[Array, "s b"]]:
-    """v (what row i gives off its diagonal, per head) and Σ_h w_h A_ii."""
-    top = jax.lax.stop_gradient(jnp.maximum(diagonal, 0))
-    off, on = jnp.exp(-top)[:, None], jnp.exp(diagonal - top)[:, None]
-    inverse = 1 / (on + off * sums)
-    return off * inverse, jnp.sum(heads.weights[:, None] * on * inverse, axis=1)
-
-
-def _local_shared(heads: Heads, v: Array):
-    """The map p ↦ (Σ_h w_h within-row part, per-head row totals) when every layer shares v: heads are summed once."""
-    matrix = jnp.einsum("chk,hkj->ckj", v, heads.within)
-    totals = v * heads.start
-    return lambda p: (jnp.einsum("ck,ckj->cj", p, matrix), jnp.einsum("chk,ck->ch", totals, p))
-
-
-def _local(heads: Heads, v: Array):
-    """The same map for one layer's v: one product with the stacked heads."""
+def _apart(heads: Heads, v: Array, on: Array) -> Callable[[Array], tuple[Array, Array]]:
+    """p ↦ (diagonal and within-row part, per-head row totals) for one layer's v: one product with the stacked heads."""
     stacked = heads.within.reshape(-1, heads.within.shape[-1])
 
     def apply(p: Array) -> tuple[Array, Array]:
         u = v * p[:, None]
-        return u.reshape(u.shape[0], -1) @ stacked, jnp.sum(u * heads.start, -1)
+        return on * p + matmul(u.reshape(u.shape[0], -1), stacked), jnp.sum(u * heads.start, -1)
 
     return apply
+
+
+def _summed(heads: Heads, v: Array, on: Array) -> Callable[[Array], tuple[Array, Array]]:
+    """The same map where every layer shares v: the heads of the within-row part are summed once."""
+    matrix = einsum("chk,hkj->ckj", v, heads.within)
+    totals = v * heads.start
+    return lambda p: (on * p + einsum("ck,ckj->cj", p, matrix), einsum("chk,ck->ch", totals, p))
 
 
 def pull(
@@ -93,20 +82,18 @@ def pull(
         index, p = x
         places = (index * size + jnp.arange(size)).astype(p.dtype).reshape(sub, 1, block)
         sums = geometric_sum(slopes[:, None], places)
-        if shared:
-            v, own = row_weights(heads, sums, diagonal[0])
-            local = _local_shared(heads, v)
+
+        def operator(diag: Array) -> Callable[[Array], tuple[Array, Array]]:
+            v, own = row_weights(slopes[:, None], diag[:, None], sums)
+            return (_summed if shared else _apart)(heads, v, jnp.sum(weights[:, None] * own, axis=1))
+
+        once = operator(diagonal[0]) if shared else None
 
         def layer(p: Array, x: tuple) -> tuple[Array, tuple]:
             carry, mix, diag = x
-            if shared:
-                on, (inside, totals) = own, local(p)
-            else:
-                v, on = row_weights(heads, sums, diag)
-                inside, totals = _local(heads, v)(p)
-            entering = jnp.einsum("hcd,dh->ch", heads.rows, totals) + heads.after.T * carry
-            out = on * p + inside + entering @ heads.end
-            p = (1 - mix) * p + mix * out
+            inside, totals = (operator(diag) if once is None else once)(p)
+            entering = einsum("hcd,dh->ch", heads.rows, totals) + heads.after.T * carry
+            p = (1 - mix) * p + mix * (inside + matmul(entering, heads.end))
             return p, (totals[0] + across * entering[0], p if every else None)
 
         diagonals = None if shared else diagonal

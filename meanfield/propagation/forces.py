@@ -77,7 +77,7 @@ def forces(arch: Architecture, length: int, row: int = -1) -> Forces:
         mean_position=np.asarray(mean_position(states)),
         first_tenth=np.asarray(primacy_mass(states)),
         last_tenth=np.asarray(recency_mass(states)),
-        monotone=tuple(_monotone(a, min(length, 512)) for a in stages),
+        monotone=tuple(_monotone(a, min(length, 128)) for a in stages),
         predicted=_predicted(arch),
     )
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ._inputs import Numbers, check_range, floating, is_concrete
+from ._recurrence import matmul
 
 
 def wasserstein(p: Numbers, q: Numbers) -> Float[Array, ""]:
@@ -75,7 +76,7 @@ def mean_position(p: Numbers) -> Float[Array, ""]:
     """Σ_j j p_j / (n − 1) with j = 0 … n − 1: 0 when all mass is on the first token, 1 on the last."""
     p = _normalized(p)
     n = p.shape[-1]
-    return p @ (jnp.arange(n).astype(p.dtype) / max(n - 1, 1))
+    return matmul(p, jnp.arange(n).astype(p.dtype) / max(n - 1, 1))
 
 
 def is_monotone(attention: Numbers, tolerance: float | None = None) -> Bool[Array, ""]:

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from . import _blocks, _layered, _wavefront
 from ._inputs import check_index, check_length
+from ._recurrence import geometric_sum, matmul, row_weights
 from .architecture import Architecture
 from .attention import check_fits
 from .biases import ALiBi, NoBias
@@ -80,12 +81,12 @@ def diagonal_mass(arch: Architecture, length: int) -> Float[Array, " n"]:
 def _diagonal_mass(arch: Architecture, length: int) -> Float[Array, " n"]:
     slopes, diagonal, weights = _parameters(arch)
     reach = arch.mask.width - 1 if isinstance(arch.mask, Window) else length - 1
-    place = jnp.minimum(jnp.arange(length), reach).astype(slopes.dtype)
+    sums = geometric_sum(slopes[:, None], jnp.minimum(jnp.arange(length), reach).astype(slopes.dtype))
 
     def layer(product: Array, x: tuple) -> tuple[Array, None]:
         mix, diag = x
-        own = _layered.own_attention(slopes[:, None], diag[:, None], place)
-        return product * (1 - mix * (1 - weights @ own)), None
+        _, own = row_weights(slopes[:, None], diag[:, None], sums)
+        return product * (1 - mix * (1 - matmul(weights, own))), None
 
     diagonal = jnp.broadcast_to(diagonal, (arch.depth, slopes.shape[0]))
     return jax.lax.scan(layer, jnp.ones(length, slopes.dtype), (arch.mixing, diagonal))[0]

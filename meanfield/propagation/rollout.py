@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._inputs import Numbers, check_length, check_range, floating, is_concrete
+from ._recurrence import matmul
 from .architecture import Architecture
 from .attention import attention_rows, check_fits
 
@@ -48,7 +49,7 @@ def _rollout(attention: Float[Array, "T n n"], mixing: Float[Array, " T"], norma
         residual = (1 - mix) * identity + mix * a
         if normalize:
             residual = normalize_rows(residual)
-        return residual @ product, None
+        return matmul(residual, product), None
 
     return jax.lax.scan(layer, identity, (attention, mixing))[0]
 
@@ -69,7 +70,7 @@ def _propagate(arch: Architecture, length: int) -> Float[Array, "n n"]:
     def layer(product: Array, x: tuple) -> tuple[Array, None]:
         t, mix = x
         a = every if every is not None else attention_rows(arch, t, rows, length)
-        return (1 - mix) * product + mix * (a @ product), None
+        return (1 - mix) * product + mix * matmul(a, product), None
 
     return jax.lax.scan(layer, identity, (jnp.arange(arch.depth), arch.mixing))[0]
 

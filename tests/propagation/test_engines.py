@@ -128,6 +128,21 @@ def test_non_causal_bias_is_symmetric():
     np.testing.assert_allclose(a[1] / a[1, 1], np.exp(-0.5 * np.abs(1 - np.arange(4))), rtol=1e-12)
 
 
+@pytest.mark.parametrize("size", [{}, {"window": 4, "mask": "window"}])
+def test_logits_beyond_the_range_of_exp(size):
+    """Diagonals and slopes whose exponentials vanish or overflow: finite values and gradients, those of the general softmax."""
+    with jax.enable_x64(False):
+        arch = pp.Architecture(
+            [0.5, 0.5, 1.0],
+            [0.0, 200.0, 1.0],
+            diagonal=[[-300.0, -300.0, 300.0]] * 2 + [[-100.0, -250.0, -300.0]],
+            **size,
+        )
+        value, gradient = jax.jit(jax.value_and_grad(lambda a: pp.profile(a, 6)[1]))(arch)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+        np.testing.assert_allclose(value, pp.propagate(arch, 6)[-1, 1], atol=1e-6)
+
+
 def test_recurrences(precision):
     u = jnp.asarray(RNG.uniform(size=(2, 77)), precision)
     blocked = jax.jit(lambda rate: suffix_sums(u, rate, block=4))
@@ -139,14 +154,15 @@ def test_recurrences(precision):
         np.testing.assert_allclose(
             found, np.asarray(u, float) @ kernel, rtol=1e-5 if precision == np.float32 else 1e-12
         )
-        banded = np.where((i[:, None] > i[None]) & (i[:, None] <= i[None] + 9), kernel, 0)
+        nearer = np.where(i[:, None] > i[None], np.exp(-rate * np.maximum(i[:, None] - i[None] - 1, 0)), 0)
+        banded = np.where(i[:, None] <= i[None] + 9, nearer, 0)
         found = window(jnp.asarray(rate, precision))
         np.testing.assert_allclose(found, np.asarray(u[0], float) @ banded, rtol=1e-5, atol=1e-30)
 
 
 def test_geometric_sums_are_smooth_at_zero():
-    """Value, first and second derivative of Σ_{k≤L} e^{−mk} at m = 0 and beside the series' end."""
-    k = np.arange(1, 11.0)
+    """Value, first and second derivative of Σ_{k<L} e^{−mk} at m = 0 and beside the series' end."""
+    k = np.arange(10.0)
 
     def f(m):
         return geometric_sum(m, jnp.asarray(10.0))
