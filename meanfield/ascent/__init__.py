@@ -7,6 +7,8 @@ from .engine import Stopping as Stopping
 from .engine import climb as climb
 from .landscape import bind as bind
 from .maximiser import Maximiser as Maximiser
+from .measures import LabelMeasures as LabelMeasures
+from .measures import ascend_measures as ascend_measures
 from .methods import LBFGS as LBFGS
 from .methods import AbstractAscent as AbstractAscent
 from .methods import GradientAscent as GradientAscent

@@ -1,5 +1,26 @@
 """Closed forms of theory.md: what a correct computation must reproduce."""
 
+from .circle import Latitude as Latitude
+from .circle import arcs_energy as arcs_energy
+from .circle import dirac_energy as dirac_energy
+from .circle import great_circle_energy as great_circle_energy
+from .circle import great_circle_threshold as great_circle_threshold
+from .circle import in_plane_rate as in_plane_rate
+from .circle import latitude_circle as latitude_circle
+from .circle import latitude_energy as latitude_energy
+from .circle import lift_threshold as lift_threshold
+from .circle import out_of_plane_rate as out_of_plane_rate
+from .clusters import cluster_rates as cluster_rates
+from .clusters import plateau_energy as plateau_energy
+from .clusters import two_cluster_time as two_cluster_time
+from .dichotomy import dirac_is_stable as dirac_is_stable
+from .dichotomy import dirac_rates as dirac_rates
+from .dichotomy import fourier_coefficients as fourier_coefficients
+from .dichotomy import label_spectrum as label_spectrum
+from .dichotomy import linear_maximum as linear_maximum
+from .equiangular import cross_ratio as cross_ratio
+from .equiangular import equiangular_linear as equiangular_linear
+from .equiangular import equiangular_rate as equiangular_rate
 from .harmonic import funk_hecke as funk_hecke
 from .harmonic import growth_rates as growth_rates
 from .harmonic import initial_modes as initial_modes
@@ -9,6 +30,10 @@ from .harmonic import tricritical_beta as tricritical_beta
 from .orbits import align as align
 from .orbits import realize_gauge as realize_gauge
 from .orbits import rope_orbit as rope_orbit
+from .phase import PhaseDiagram as PhaseDiagram
+from .phase import deformation_boundary as deformation_boundary
+from .phase import dirac_circle_boundary as dirac_circle_boundary
+from .phase import toeplitz_phase_diagram as toeplitz_phase_diagram
 from .propagation import attention_only_tail as attention_only_tail
 from .propagation import attention_step_weights as attention_step_weights
 from .propagation import continuum_profile as continuum_profile
@@ -18,3 +43,8 @@ from .propagation import recency_boundary as recency_boundary
 from .propagation import uniform_causal_exact as uniform_causal_exact
 from .propagation import uniform_causal_moments as uniform_causal_moments
 from .propagation import window_reach_depth as window_reach_depth
+from .realisation import Realisation as Realisation
+from .realisation import TargetGauge as TargetGauge
+from .realisation import circle_distance as circle_distance
+from .realisation import realize_law as realize_law
+from .realisation import realize_orbit as realize_orbit

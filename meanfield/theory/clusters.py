@@ -28,7 +28,7 @@ def cluster_rates(k: int, beta: ScalarLike) -> Float[Array, " k"]:
     beta = as_parameter(beta)
     angle = jnp.asarray(2 * np.pi * np.arange(k) / k, beta.dtype)
     q = (beta * jnp.sin(angle) ** 2 - jnp.cos(angle)) * jnp.exp(beta * jnp.cos(angle))
-    return jnp.mean(q * (1 - jnp.cos(jnp.arange(k)[:, None] * angle)), axis=1)
+    return jnp.mean(q * (1 - jnp.cos(jnp.arange(k, dtype=beta.dtype)[:, None] * angle)), axis=1)
 
 
 def plateau_energy(weights: Float[AnyArray, " c"], beta: ScalarLike) -> Scalar:

@@ -19,7 +19,8 @@ def fourier_coefficients(profile: Callable, modes: int, points: int = 512) -> Fl
     """
     tau = 2 * np.pi * jnp.arange(points) / points
     values = jax.vmap(profile)(tau)
-    return jnp.mean(values * jnp.cos(jnp.arange(modes + 1)[:, None] * tau), axis=1)
+    degrees = jnp.arange(modes + 1, dtype=tau.dtype)
+    return jnp.mean(values * jnp.cos(degrees[:, None] * tau), axis=1)
 
 
 def label_spectrum(profile: Callable, rho: Marginal) -> Float[Array, " n"]:

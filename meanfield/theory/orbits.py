@@ -20,7 +20,7 @@ def rope_orbit(u: Float[AnyArray, " d"], rho: Marginal, frequencies: Float[AnyAr
     return jax.vmap(lambda xi: rope.unrotate(xi, u))(cast(rho.labels, u.dtype))
 
 
-def realize_gauge(targets: Float[AnyArray, "n d"], u: Float[AnyArray, " d"]) -> Float[Array, "n d d"]:
+def realize_gauge(targets: Float[AnyArray, "n d"], u: Float[AnyArray, " e"]) -> Float[Array, "n d d"]:
     """Orthogonal Q_i with Q_i f_i = u for unit targets f_i: then x_i = f_i maximises `Gauge(φ, i ↦ Q_i)`.
 
     Q = I − 2vvᵀ/‖v‖² with v = f − u where ⟨f, u⟩ ≤ 0 and Q = 2vvᵀ/‖v‖² − I with v = f + u elsewhere, so that ‖v‖² ≥ 2:
