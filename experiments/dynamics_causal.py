@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import meanfield as mf
 
 from ._claims import Claim
-from ._record import in_gauge, least, save_panels, save_runs, simulate, sizes, start, times, worst
+from ._record import clusters, in_gauge, least, save_panels, save_runs, simulate, sizes, start, times, worst
 
 BETA, LATE = 1.0, 2000.0
 
@@ -41,7 +41,7 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
         Claim("the first token: largest movement", worst(moved), 1e-9),
         Claim("order at t = 20", least(r.order[-1] for r in plain.values()), 0.95, ">="),
         Claim(f"angle to the first token at t = {LATE:g}", worst(late), 1e-2),
-        Claim("RoPE: order at t = 20", float(rotated.order[-1]), 0.9),
+        Claim(f"RoPE: clusters at 1e-3 rad per token at t = {LATE:g}", clusters(rotated_late) / n, 0.95, ">="),
         Claim(
             f"RoPE: angle to the first token's orbit at t = {LATE:g}",
             float(to_first(in_gauge(gauge, rho, rotated_late.final))),

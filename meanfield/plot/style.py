@@ -14,8 +14,8 @@ from matplotlib.font_manager import fontManager
 from .._types import Real
 from ..files import atomic
 
-# Okabe and Ito (2008), black last: eight colours that stay apart under all common colour blindness and in grey print
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000")
+# Okabe and Ito (2008) with grey for their yellow, which is lost on white: eight colours that colour-blind readers tell apart
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#888888", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 SEQUENTIAL, CYCLIC, DIVERGING = "viridis", "twilight_shifted", "RdBu_r"

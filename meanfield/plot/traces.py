@@ -51,7 +51,11 @@ def traces(
 def _line(ax, run: Trajectory, values: np.ndarray, gap: bool, i: int, name: str) -> None:
     shown = np.maximum(1 - values, np.finfo(values.dtype).eps) if gap else values
     ax.plot(
-        np.asarray(run.ts), shown, color=COLOURS[i % len(COLOURS)], linestyle=LINES[i % len(LINES)], label=plain(name)
+        np.asarray(run.ts),
+        shown,
+        color=COLOURS[i % len(COLOURS)],
+        linestyle=LINES[(i + i // len(COLOURS)) % len(LINES)],
+        label=plain(name),
     )
 
 
