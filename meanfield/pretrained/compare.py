@@ -46,7 +46,7 @@ def compare(measurement: Measurement, *, samples: int = 200, seed: int = 0, refe
     table = {}
     for average in AVERAGES:
         measured = _resampled(rows, mask, average, weights)
-        for quantity, distance in (("wasserstein", wasserstein), ("spearman", spearman)):
+        for quantity, distance in (("wasserstein", _wasserstein), ("spearman", _spearman)):
             values = []
             for predictor in found:
                 predicted = np.broadcast_to(_aggregate(predictor.rows, mask, average, weights), measured.shape)
@@ -117,11 +117,15 @@ def _aggregate(rows: np.ndarray, mask: np.ndarray, average: str, weights: np.nda
 
 def _by_sequence(predicted: np.ndarray, rows: np.ndarray, mask: np.ndarray) -> tuple[float, float]:
     predicted = np.broadcast_to(predicted, rows.shape)
-    pairs = [_real(predicted[s][mask[s]][None], rows[s][mask[s]][None]) for s in range(len(rows))]
-    return (
-        float(np.mean([np.asarray(wasserstein(p, q))[0] for p, q in pairs])),
-        float(np.mean([np.asarray(spearman(p, q))[0] for p, q in pairs])),
-    )
+    if mask.all():
+        pairs = [_real(predicted, rows)]
+    else:  # lengths differ
+        pairs = [_real(predicted[s][mask[s]][None], rows[s][mask[s]][None]) for s in range(len(rows))]
+    distances = [np.asarray(distance(p, q)) for distance in (_wasserstein, _spearman) for p, q in pairs]
+    return float(np.concatenate(distances[: len(pairs)]).mean()), float(np.concatenate(distances[len(pairs) :]).mean())
+
+
+_wasserstein, _spearman = jax.jit(jax.vmap(wasserstein)), jax.jit(jax.vmap(spearman))
 
 
 def _real(*arrays: np.ndarray) -> list[np.ndarray]:
