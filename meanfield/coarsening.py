@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import linregress
 
-from ._types import Array, Float, Int, Scalar
+from ._types import AnyArray, Array, Float, Int, Scalar
 
 
 class CoarseningStatus(enum.IntEnum):
@@ -80,17 +80,18 @@ class Coarsening(eqx.Module):
             CoarseningStatus.FINISHED: "",
             CoarseningStatus.ONE_CLUSTER: ": all tokens are in one point",
             CoarseningStatus.FROZEN: ": nothing moves faster than rounding; an equilibrium, or use float64",
-            CoarseningStatus.MAX_STEPS: ": raise max_steps or rtol; where labels forbid joining, pass an implicit solver",
+            CoarseningStatus.MAX_STEPS: ": raise max_steps or rtol; tokens whose labels forbid joining keep explicit steps short",
             CoarseningStatus.NOT_FINITE: ": the velocity is not finite; for large beta use ExpDot(beta, shift=1.0)",
             CoarseningStatus.SOLVER_FAILED: ": the solver gave up; loosen rtol, or pass another solver",
         }[status]
         return f"reached t = {reached:.6g} with {taken} steps{end}"
 
-    def at(self, ts: Float[np.ndarray, " K"], name: str = "energy") -> Float[np.ndarray, " K"]:
+    def at(self, ts: Float[AnyArray, " K"], name: str = "energy") -> Float[np.ndarray, " K"]:
         """`energy`, `order` or `speed` at chosen times, linear in log t between steps; NaN outside the run."""
         t, values = self._rows("ts"), self._rows(name)
-        log = np.log(np.maximum(t, t[1] * 1e-3))
-        return np.interp(np.log(np.maximum(ts, t[1] * 1e-3)), log, values, right=np.nan)
+        first = t[1] * 1e-3  # the start has no logarithm
+        log, wanted = np.log(np.maximum(t, first)), np.log(np.maximum(np.asarray(ts, np.float64), first))
+        return np.interp(wanted, log, values, right=np.nan)
 
     def clusters(self, radius: float = 0.1) -> Int[np.ndarray, " S"]:
         """Number of clusters at every row, tokens within the angle `radius` (radians) chained together; 0 where padded."""
@@ -130,15 +131,16 @@ class Coarsening(eqx.Module):
         return found
 
     def _rows(self, name: str) -> np.ndarray:
-        values = np.asarray(getattr(self, name), np.float64)
         if self.status.ndim:
             raise ValueError("this is a batch of runs: take one with jax.tree.map(lambda a: a[i], run)")
+        values = np.asarray(getattr(self, name), np.float64)
         return values[np.isfinite(np.asarray(self.ts))]
 
     def _partitions(self, radius: float) -> list[np.ndarray]:
         if not 0 < radius < np.pi:
             raise ValueError(f"radius={radius}: pass an angle between 0 and π")
-        return [_partition(x, _chord(radius)) for x in self._rows("x")]
+        real = np.isfinite(np.asarray(self.ts))
+        return [_partition(x, _chord(radius)) for x in np.asarray(self.x)[real]]
 
 
 class ExponentialFit(NamedTuple):
@@ -150,7 +152,7 @@ class ExponentialFit(NamedTuple):
     r_squared: float
 
 
-def exponential_fit(beta: Float[np.ndarray, " K"], times: Float[np.ndarray, " K"]) -> ExponentialFit:
+def exponential_fit(beta: Float[AnyArray, " K"], times: Float[AnyArray, " K"]) -> ExponentialFit:
     """Least squares of log T on β: metastable times grow like e^{rate·β} (theory.md 1.4). Needs three points or more."""
     beta, times = np.asarray(beta, float), np.asarray(times, float)
     if beta.shape != times.shape or beta.size < 3 or not (times > 0).all():
@@ -166,12 +168,13 @@ def _chord(angle: float) -> float:
 
 
 def _partition(x: np.ndarray, chord: float) -> np.ndarray:
-    """Cluster index of every token, numbered by first token."""
-    points, place = np.unique(x, axis=0, return_inverse=True)
-    near = np.linalg.norm(points[:, None] - points[None], axis=-1) <= chord
-    labels = connected_components(near, directed=False)[1][place.ravel()]
-    _, first, numbered = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[numbered]
+    """Cluster index of every token, numbered by first token. Joined tokens are one point, so most rows are small."""
+    points, first, place = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    near = ((points[:, None] - points[None]) ** 2).sum(-1) <= chord * chord
+    count, labels = connected_components(near, directed=False)
+    start = np.full(count, len(x))
+    np.minimum.at(start, labels, first)
+    return np.argsort(np.argsort(start))[labels[place.ravel()]]
 
 
 def _joined(t, x, w, before, after, chord) -> list[Merge]:

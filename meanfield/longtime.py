@@ -54,9 +54,9 @@ def coarsen(
     - `throw`: raise `FlowError` where max_steps or a non-finite velocity end the run; else read `status`.
     - `distance`: joining distance, default 100 (rtol + atol), at least eps^0.4 (5e-7 in float64, 2e-3 in float32).
     - `method`: how pairs are summed, as in `velocity`.
-    - `solver`: default `diffrax.Tsit5()`. Where labels forbid joining, an implicit one such as
-      `diffrax.Kvaerno5(root_finder=diffrax.VeryChord(rtol=1e-8, atol=1e-8))`. Gauge kernels with rotated values: run the
-      plain kernel on Q_i x_i instead (theory.md 1.1).
+    - `solver`: any adaptive diffrax solver, default `diffrax.Tsit5()`. Where labels forbid joining, steps stay as short
+      as the contraction inside clusters asks. Gauge kernels with rotated values: run the plain kernel on Q_i x_i instead
+      (theory.md 1.1).
     - `max_steps`: also the length of the result, padded by NaN.
 
     Returns a `Coarsening`. Raises `ValueError` for bad input. Source: theory.md 1.4 and 1.7; arXiv 2410.06833.

@@ -124,8 +124,7 @@ def test_gives_up_visibly():
 
 @pytest.mark.slow
 def test_labels_keep_tokens_apart():
-    """Tokens with different labels may part again, so they are never joined; equal labels are. An implicit solver
-    follows them; frozen runs say so."""
+    """Tokens with different labels may part again, so they are never joined; equal labels are."""
     x0 = jnp.repeat(scattered(5)[:6], 2, axis=0)
     kernel = mf.Toeplitz(mf.Cosine(1.0, 0.2), mf.ExpDot(2.0))
     apart = mf.coarsen(mf.USA(kernel), x0, mf.Marginal.circle(N), 1e3)
@@ -134,17 +133,6 @@ def test_labels_keep_tokens_apart():
     joined = mf.coarsen(mf.USA(kernel), x0, paired, 1e3)
     last = np.asarray(joined.x)[np.isfinite(joined.ts)][-1]
     np.testing.assert_array_equal(last[::2], last[1::2])
-    implicit = mf.coarsen(
-        mf.SA(mf.Toeplitz(mf.ExponentialDecay(1e-3), mf.ExpDot(8.0))), x0, mf.Marginal.positions(N), 1e6, rtol=1e-5,
-        solver=diffrax_implicit(),
-    )  # fmt: skip
-    assert bool(implicit.ok)
-
-
-def diffrax_implicit():
-    import diffrax
-
-    return diffrax.Kvaerno5(root_finder=diffrax.VeryChord(rtol=1e-8, atol=1e-8))
 
 
 def test_refusals():
