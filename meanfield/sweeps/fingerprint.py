@@ -1,12 +1,14 @@
 """A fingerprint of a function's code, by which a resumed sweep notices that it was edited."""
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import sys
 import types
 from collections.abc import Callable, Iterator
 
+import jax
 import numpy as np
 
 _DEPTH = 8
@@ -14,6 +16,8 @@ _DEPTH = 8
 
 def fingerprint(fn: Callable) -> str:
     """A digest of fn's bytecode, constants and closure, and of the functions of its own module that it calls.
+
+    A callable dataclass counts with its fields.
 
     It does not see what other modules changed. The version of Python is part of it, as bytecode differs by version.
     """
@@ -40,7 +44,15 @@ def _pieces(value, module: str | None, seen: set[int], depth: int) -> Iterator[s
                 yield from _pieces(part, module, seen, depth - 1)
     elif isinstance(value, (bool, int, float, complex, str, bytes)):
         yield repr(value)
-    elif isinstance(value, np.ndarray | np.generic):
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _pieces(part, module, seen, depth - 1)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):  # an equinox.Module too
+        for field in dataclasses.fields(value):
+            yield from _pieces(getattr(value, field.name), module, seen, depth - 1)
+        yield from _pieces(type(value).__dict__.get("__call__"), module, seen, depth - 1)
+    elif isinstance(value, np.ndarray | np.generic | jax.Array) and not isinstance(value, jax.core.Tracer):
+        value = np.asarray(value)
         yield f"{value.dtype}{value.shape}{np.ascontiguousarray(value).tobytes().hex()}"
     elif inner := getattr(value, "__wrapped__", None):  # jax.jit(f), functools.wraps
         yield from _pieces(inner, module, seen, depth - 1)

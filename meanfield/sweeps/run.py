@@ -122,7 +122,7 @@ class Run:
 
     def _bar(self, todo: int) -> tqdm:
         shown = sys.stdout.isatty() and sys.stderr.isatty() if self.progress is None else self.progress
-        total, label = self.grid.size, self.name or "sweep"
+        total, label = self.grid.size, (self.name or "sweep")[:24]
         return tqdm(
             total=total, initial=total - todo, desc=label, unit="point", disable=not shown, delay=1, dynamic_ncols=True
         )

@@ -84,6 +84,11 @@ class Store:
                     f"output {name!r}: the store {str(self.out)!r} holds {told[0]}, fn returns {told[1]}: {remedy}"
                 )
 
+    def check_metadata(self) -> None:
+        """Raises where the description of a variable cannot be read."""
+        for name in self.variables:
+            self._group[name]
+
     def update(self, attributes: Mapping) -> None:
         """Replaces attributes of the group, atomically; its consolidated metadata stays."""
         path = self.out / "zarr.json"
@@ -105,6 +110,7 @@ def reopen(out: Path, grid: Grid, name: str | None) -> Store | None:
         raise ValueError(f"out={str(out)!r} exists and is no store of a sweep: give another path")
     try:
         store = Store(out)
+        store.check_metadata()
         stored = Grid({k: np.asarray(store._group[k][...]) for k in store.identity["axes"]}, store.identity["listed"])
     except (ValueError, KeyError, OSError) as error:
         raise ValueError(

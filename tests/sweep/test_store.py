@@ -220,9 +220,10 @@ def test_a_torn_ledger_costs_only_its_last_line(begun):
     xr.testing.assert_equal(ds, first)
 
 
-def test_a_damaged_description_is_named(begun):
+@pytest.mark.parametrize("name", ["beta", "v"])
+def test_a_damaged_description_is_named(begun, name):
     out, _ = begun
-    (out / "beta" / "zarr.json").write_text("{")
+    (out / name / "zarr.json").write_text("{")
     with pytest.raises(ValueError, match="description of the store is damaged"):
         mf.sweep(product, GRID, out=out)
 
