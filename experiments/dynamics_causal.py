@@ -36,7 +36,12 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     rotated_late = simulate(mf.SA(gauge, causal=True), x0, rho, times(LATE))
     runs = plain | {f"causal SA, RoPE, n = {n}": rotated, f"causal SA, RoPE, n = {n}, to t = {LATE:g}": rotated_late}
     save_runs(out, plain | {f"causal SA, RoPE, n = {n}": rotated})
-    save_panels(out, "tokens", {name: (r, {"label": "position"}) for name, r in runs.items()}, columns=3)
+    save_panels(
+        out,
+        "tokens",
+        {name: (r, {"label": "position", "trails": "to t" not in name}) for name, r in runs.items()},
+        columns=3,
+    )
     return [
         Claim("the first token: largest movement", worst(moved), 1e-9),
         Claim("order at t = 20", least(r.order[-1] for r in plain.values()), 0.95, ">="),

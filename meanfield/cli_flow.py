@@ -12,6 +12,7 @@ import tyro
 
 from . import _run, observables, plot, sphere
 from .dynamics import SA, USA, AbstractDynamics
+from .dynamics.refuse import refuse_values
 from .files import write_zarr
 from .flow import flow as integrate
 from .kernels import AbstractKernel, Cosine, Dot, ExpDot, ExponentialDecay, Gaussian, RoPE, Toeplitz
@@ -75,7 +76,10 @@ def flow(options: Annotated[FlowOptions, tyro.conf.arg(name="")]) -> int:
                 raise ValueError(f"frames={options.frames}, end={options.end}: pass frames ≥ 2 and end > 0")
             ts = jnp.linspace(0.0, options.end, options.frames)
             x0 = sphere.sample(key, (options.n, options.d))
-            traj = integrate(_dynamics(options), x0, rho, ts, rtol=options.rtol, progress=True, throw=False)
+            dynamics = _dynamics(options)
+            refuse_values(dynamics, x0.dtype)
+            # a flow that gives up still leaves what it reached
+            traj = integrate(dynamics, x0, rho, ts, rtol=options.rtol, progress=True, throw=False)
             results |= _write(options, traj)
     sys.stdout.write(f"{traj.explain()}\n")
     sys.stdout.writelines(f"{name}: {value}\n" for name, value in results.items())
@@ -119,8 +123,6 @@ def _write(options: FlowOptions, traj: Trajectory) -> dict:
     plot.save(plot.traces(traj), options.out / "traces.png")
     if options.film != "none":
         plot.animate(traj, options.out / f"flow.{options.film}", **colours)
-    if not bool(jnp.isfinite(traj.final).all()):
-        return {"status": traj.explain()}
     counts = observables.count_clusters(traj.final)
     clusters = {f"{angle:g}": int(count) for angle, count in zip(observables.TOLERANCES, counts, strict=True)}
     return {

@@ -80,7 +80,7 @@ class Scene:
         _draw_sphere(ax, view)
         empty = np.zeros((0, 2))
         self.far = ax.scatter(*empty.T, s=size, zorder=2, linewidths=0.4, edgecolors="none")
-        self.near = ax.scatter(*empty.T, s=size, zorder=4, linewidths=0.3, edgecolors="#222222")
+        self.near = ax.scatter(*empty.T, s=size, zorder=4, linewidths=0.012 * size, edgecolors="#222222")
         self.trails: LineCollection | None = None
         self.ax = ax
 

@@ -16,7 +16,7 @@ NASTY = ["$x_1$", "a_b^c{", "line\nbreak", "日本語", "", "tab\t%#&", "\\frac{
 
 def trajectory(d=3, n=8, frames=4):
     """A made-up flow: tokens turning about the first axes; the rows after the third time were not reached."""
-    angle = jnp.linspace(0.0, 1.0, frames)[:, None] + 2 * jnp.pi * jnp.arange(n) / n
+    angle = jnp.linspace(0.0, 1.0, frames)[:, None] + jnp.linspace(0.0, 6.0, n)
     x = jnp.concatenate([jnp.stack([jnp.cos(angle), jnp.sin(angle)], -1), jnp.zeros((frames, n, d - 2))], -1)
     x = x.at[3:].set(jnp.nan)
     order = jnp.linspace(0.1, 0.9, frames).at[3:].set(jnp.nan)
@@ -108,7 +108,7 @@ def _rest(run):
 
 
 def test_a_failed_write_leaves_the_old_figure(tmp_path, monkeypatch):
-    path = plot.save(plot.figure(1, 1), tmp_path / "figure.png")
+    path = plot.save(plot.figure(1.0, 1.0), tmp_path / "figure.png")
     before = path.read_bytes()
 
     def fails(self, target, **kwargs):
@@ -117,6 +117,6 @@ def test_a_failed_write_leaves_the_old_figure(tmp_path, monkeypatch):
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", fails)
     with pytest.raises(OSError, match="No space"):
-        plot.save(plot.figure(1, 1), path)
+        plot.save(plot.figure(1.0, 1.0), path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["figure.png"]
