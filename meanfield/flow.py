@@ -15,6 +15,7 @@ from ._types import Devices, ScalarLike, Times, Tokens
 from .dynamics import AbstractDynamics, refuse_values
 from .dynamics.radial import PeriNorm, PreNorm
 from .energy import bind_energy
+from .interaction import place, plan
 from .marginal import Marginal
 from .trajectory import FlowError, FlowStatus, Trajectory, failure_message, unreached
 
@@ -85,6 +86,8 @@ def flow(
         max_steps,
         progress and sys.stdout.isatty(),
     )
+    method = plan(method, devices)
+    x0, rho = place((x0, rho), method)
     # bound before tracing: the length of an expansion is chosen from the values of parameters
     field = dynamics.bind(rho, x0.shape[1], dtype, method)
     functional = None

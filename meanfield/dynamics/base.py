@@ -8,6 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._types import Array, Float
+from ..interaction import Plan
 from ..kernels import AbstractKernel
 from ..marginal import Marginal
 from ..prefix import Prefix
@@ -49,11 +50,11 @@ class AbstractDynamics(eqx.Module):
     prefix: eqx.AbstractVar[Prefix | None]
 
     @abc.abstractmethod
-    def bind(self, rho: Marginal, d: int, dtype, method: str) -> AbstractField:
+    def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> AbstractField:
         """The vector field for fixed labels, evaluating once what does not depend on tokens (gauge matrices)."""
 
 
-def drift_field(dynamics: AbstractDynamics, rho: Marginal, d: int, dtype, method: str) -> AbstractDriftField:
+def drift_field(dynamics: AbstractDynamics, rho: Marginal, d: int, dtype, method: str | Plan) -> AbstractDriftField:
     """The bound field of `dynamics`; raises `ValueError` where it has no drift in R^d."""
     field = dynamics.bind(rho, d, dtype, method)
     if not isinstance(field, AbstractDriftField):

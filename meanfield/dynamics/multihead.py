@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .. import _check, sphere
 from .._callable import as_parameter
 from .._types import AnyArray, Array, Float, PRNGKey, ScalarLike
-from ..interaction import AbstractMethod, Causal, Sources, Targets, choose, mean
+from ..interaction import AbstractMethod, Causal, Plan, Sources, Targets, choose, mean
 from ..interaction.bound import cast_parts, visibility
 from ..kernels import ExpDot, Term
 from ..marginal import Marginal
@@ -56,7 +56,7 @@ class MultiHead(AbstractDynamics):
         values = (d * heads) ** -0.5 * jax.random.normal(c, (heads, d, d), dtype)
         return cls(queries, keys, values, beta)
 
-    def bind(self, rho: Marginal, d: int, dtype, method: str) -> "MultiHeadField":
+    def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> "MultiHeadField":
         """The vector field for fixed labels; each head's Q_hᵀK_h is multiplied out once."""
         if self.queries.shape[2] != d:
             raise ValueError(f"the heads act on R^{self.queries.shape[2]} but tokens have d={d}: use one dimension")

@@ -12,6 +12,7 @@ from .. import sphere
 from .._callable import as_parameter
 from .._check import is_concrete
 from .._types import Array, Float, PRNGKey, Scalar
+from ..interaction import Plan
 from ..kernels import AbstractKernel
 from ..marginal import Marginal
 from ..prefix import Prefix
@@ -58,7 +59,7 @@ class Noisy(AbstractDynamics):
         """Of the dynamics."""
         return self.dynamics.prefix
 
-    def bind(self, rho: Marginal, d: int, dtype, method: str) -> "NoisyField":
+    def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> "NoisyField":
         """The drift for fixed labels, with the noise beside it."""
         drift = self.dynamics.bind(rho, d, dtype, method)
         if isinstance(drift, (RadialField, NoisyField)):

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from .. import sphere
 from .._types import Array, Float
+from ..interaction import Plan
 from ..kernels import AbstractKernel
 from ..marginal import Marginal
 from ..prefix import Prefix
@@ -34,7 +35,7 @@ class PreNorm(AbstractDynamics):
         """Of the dynamics."""
         return self.dynamics.prefix
 
-    def bind(self, rho: Marginal, d: int, dtype, method: str) -> "RadialField":
+    def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> "RadialField":
         """The vector field of v for fixed labels."""
         inner = drift_field(self.dynamics, rho, d, dtype, method)
         return RadialField(inner, False, inner.method)
@@ -58,7 +59,7 @@ class PeriNorm(AbstractDynamics):
         """Of the dynamics."""
         return self.dynamics.prefix
 
-    def bind(self, rho: Marginal, d: int, dtype, method: str) -> "RadialField":
+    def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> "RadialField":
         """The vector field of v for fixed labels."""
         inner = drift_field(self.dynamics, rho, d, dtype, method)
         return RadialField(inner, True, inner.method)

@@ -3,20 +3,18 @@
 import equinox as eqx
 
 from .. import sphere
-from .._check import is_concrete
 from .._types import Array, Float
-from ..interaction import AbstractMethod, Average, Causal, choose, mean, merge
+from ..interaction import AbstractMethod, Average, Causal, Plan, choose, mean, merge
 from ..interaction.bound import (
     bound_terms,
     cast_parts,
     check_prefix,
-    positive_scale,
     prefix_sides,
     sides,
     visibility,
     zonal_only,
 )
-from ..kernels import AbstractKernel, Cosine, Term
+from ..kernels import AbstractKernel, Term
 from ..marginal import Marginal
 from ..prefix import Prefix
 from .base import AbstractDriftField, AbstractDynamics, AbstractField, CausalRule
@@ -37,18 +35,17 @@ class SA(AbstractDynamics):
     causal: CausalRule = eqx.field(static=True, default=False)
     prefix: Prefix | None = None
 
-    def bind(self, rho: Marginal, d: int, dtype, method: str) -> AbstractField:
+    def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> AbstractField:
         """The vector field for fixed labels."""
         kernel, rho, prefix = cast_parts(self.kernel, rho, self.prefix, dtype)
         terms = bound_terms(kernel, rho, d, dtype)
         if terms is None or len(terms) != 1:
             raise ValueError(f"SA needs one zonal kernel up to gauges and position factors, got {kernel}: use mf.USA")
         term = terms[0]
-        positive_scale(term)
-        _positive_factors(term)
         check_prefix(prefix, True, d)
-        summing, why = choose(method, terms, rho.n, d, dtype)
-        return SoftmaxField(term, rho, prefix, visibility(self.causal), summing, self.rotate_values, why)
+        visible = visibility(self.causal)
+        summing, why = choose(method, terms, rho.n, d, dtype, visible)
+        return SoftmaxField(term, rho, prefix, visible, summing, self.rotate_values, why)
 
 
 class SoftmaxField(AbstractDriftField):
@@ -77,13 +74,3 @@ class SoftmaxField(AbstractDriftField):
             targets, sources = prefix_sides(x, self.prefix)
             average = merge(average, self.summing.average(zonal_only(self.term), targets, sources, None))
         return mean(average)
-
-
-def _positive_factors(term: Term) -> None:
-    for factor in term.factors:
-        g = factor.profile
-        if isinstance(g, Cosine) and is_concrete(g.offset) and not g.offset > 1:
-            raise ValueError(
-                f"SA needs a positive kernel, but the position factor {float(g.offset):g} + cos(kτ) changes sign: "
-                "use mf.USA, or an offset above 1"
-            )

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .. import sphere
 from .._types import Array, Float
-from ..interaction import AbstractMethod, Causal, Tiling, choose, choose_mapped, mapped_force
+from ..interaction import AbstractMethod, Causal, Plan, Tiling, choose, choose_mapped, mapped_force
 from ..interaction.bound import bound_terms, cast_parts, check_prefix, prefix_sides, sides, visibility, zonal_only
 from ..kernels import AbstractKernel, Term
 from ..marginal import Marginal
@@ -33,7 +33,7 @@ class USA(AbstractDynamics):
     causal: CausalRule = eqx.field(static=True, default=False)
     prefix: Prefix | None = None
 
-    def bind(self, rho: Marginal, d: int, dtype, method: str) -> AbstractField:
+    def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> AbstractField:
         """The vector field for fixed labels."""
         kernel, rho, prefix = cast_parts(self.kernel, rho, self.prefix, dtype)
         terms = bound_terms(kernel, rho, d, dtype)
@@ -46,7 +46,7 @@ class USA(AbstractDynamics):
                 )
             tiling, why = choose_mapped(method, rho.n)
             return PairField(kernel, rho, visible, tiling, why)
-        summing, why = choose(method, terms, rho.n, d, dtype)
+        summing, why = choose(method, terms, rho.n, d, dtype, visible)
         return GradientField(terms, rho, prefix, visible, summing, self.rotate_values, why)
 
 

@@ -3,6 +3,7 @@
 from .. import _check
 from .._callable import evaluate
 from .._types import Array, Devices, Float, Tokens
+from ..interaction import place, plan
 from ..marginal import Marginal
 from .base import AbstractDynamics
 from .refuse import refuse_values
@@ -26,4 +27,6 @@ def velocity(
     x = _check.tokens(x)
     _check.same_length(x, rho)
     refuse_values(dynamics, x.dtype)
-    return evaluate(dynamics.bind(rho, x.shape[1], x.dtype, method), x)
+    chosen = plan(method, devices)
+    x, rho = place((x, rho), chosen)
+    return evaluate(dynamics.bind(rho, x.shape[1], x.dtype, chosen), x)

@@ -2,6 +2,9 @@
 
 from .choose import choose as choose
 from .choose import choose_mapped as choose_mapped
+from .devices import Plan as Plan
+from .devices import place as place
+from .devices import plan as plan
 from .expansion import Expansion as Expansion
 from .fold import Tiling as Tiling
 from .fold import fold as fold

@@ -5,9 +5,11 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from .._types import Array, Float
 from ..kernels import Term
+from .devices import shared_out
 from .fold import Tiling
 from .harmonics import harmonics
 from .method import AbstractMethod, Average, merge
@@ -31,6 +33,7 @@ class Expansion(AbstractMethod):
     """
 
     degree: int = eqx.field(static=True)
+    mesh: Mesh | None = eqx.field(static=True, default=None)
 
     def force(self, term: Term, targets: Targets, sources: Sources, visible: Causal | None) -> Float[Array, "n d"]:
         """Σ_j w_j g_ij φ'(⟨q_i, k_j⟩) v_j over visible j."""
@@ -88,7 +91,7 @@ class Expansion(AbstractMethod):
         wide = (sources.weights[:, None] * right)[:, :, None] * values[:, None, :]
         wide = wide.reshape(wide.shape[0], -1)
         if not parts.ordered:
-            out = stream(basis, CHUNK[d], series.coefficients, None, targets.q, sources.k, wide)
+            out = stream(basis, CHUNK[d], self.mesh, series.coefficients, None, targets.q, sources.k, wide)
             return _contract(left, out), None
         line = order(parts, targets.labels, visible is not None, dtype, BLOCK[d])
         return self._along(line, basis, series, targets, sources, wide, left, near)
@@ -98,9 +101,17 @@ class Expansion(AbstractMethod):
         wide = jnp.where(muted[:, None], _rows(line.sort(wide)), 0)
         t, s = line.sort(targets), line.sort(sources)
         s = eqx.tree_at(lambda s: s.weights, s, jnp.where(muted.reshape(s.weights.shape), s.weights, 0))
-        out = stream(basis, line.size, series.coefficients, line.chain, _rows(t.q), _rows(s.k), wide)
+        out = stream(basis, line.size, self.mesh, series.coefficients, line.chain, _rows(t.q), _rows(s.k), wide)
         far = _contract(left, line.restore(out.reshape(*t.q.shape[:2], -1)))
-        return far, line.restore(jax.lax.map(jax.checkpoint(lambda block: near(*block)), (t, s)))
+        return far, line.restore(self._blocks(near, t, s))
+
+    def _blocks(self, near: Callable, t: Targets, s: Sources):
+        """`near` of every block."""
+
+        def each(blocks, _):
+            return jax.lax.map(jax.checkpoint(lambda block: near(*block)), blocks)
+
+        return each((t, s), ()) if self.mesh is None else shared_out(each, self.mesh, (t, s))
 
 
 def _rows(blocks: Float[Array, "blocks size ..."]) -> Float[Array, "n ..."]:

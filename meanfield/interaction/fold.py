@@ -5,15 +5,18 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from .._types import Array, PyTree
+from .devices import shared_out
 
 
 class Tiling(eqx.Module):
-    """Rows × columns of one tile; None is one tile for all (dense)."""
+    """Rows × columns of one tile, None is one tile for all (dense); targets shared out over `mesh` if there is one."""
 
     rows: int | None = eqx.field(static=True, default=None)
     columns: int | None = eqx.field(static=True, default=None)
+    mesh: Mesh | None = eqx.field(static=True, default=None)
 
 
 def add(a: PyTree[Array], b: PyTree[Array]) -> PyTree[Array]:
@@ -36,6 +39,9 @@ def fold(
     `empty` turns the zeros of a result into the neutral element of `merge` (zeros by default). The backward pass
     recomputes tiles: memory is O(n) in both directions (`jax.checkpoint` around each row of tiles and each tile).
     """
+    if tiling.mesh is not None:
+        local = Tiling(tiling.rows, tiling.columns)
+        return shared_out(lambda t, s: fold(tile, t, s, mute, local, merge, empty), tiling.mesh, targets, sources)
     if tiling.rows is None or tiling.columns is None:
         return tile(targets, sources)
     n, m = _length(targets), _length(sources)

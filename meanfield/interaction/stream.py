@@ -15,8 +15,10 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import Mesh
 
 from .._types import Array, Float
+from .devices import AXIS, pad, shared_out
 from .fold import split
 from .harmonics import AbstractHarmonics
 from .series import differentiate
@@ -40,27 +42,44 @@ class Chain(eqx.Module):
 def stream(
     basis: AbstractHarmonics,
     chunk: int,
+    mesh: Mesh | None,
     coefficients: Float[Array, " terms"],
     chain: Chain | None,
     q: Float[Array, "n d"],
     k: Float[Array, "m d"],
     values: Float[Array, "m c"],
 ) -> Float[Array, "n c"]:
-    """F (n, c); memory O(n + m + terms·chunk)."""
+    """F (n, c); memory O(n + m + terms·chunk). Tokens, or blocks of a chain, are shared out over `mesh`."""
     leaves, structure = jax.tree.flatten(chain)
-    return stream_p.bind(coefficients, q, k, values, *leaves, basis=basis, chunk=chunk, structure=structure)
+    return stream_p.bind(coefficients, q, k, values, *leaves, basis=basis, chunk=chunk, mesh=mesh, structure=structure)
 
 
-def _stream(coefficients, q, k, values, *leaves, basis, chunk, structure):
+def _stream(coefficients, q, k, values, *leaves, basis, chunk, mesh, structure):
     chain = jax.tree.unflatten(structure, leaves)
     if chain is None:
-        return _evaluate(basis, chunk, basis.weigh(coefficients, _moments(basis, chunk, k, values)), q)
+        return _all_pairs(basis, chunk, mesh, coefficients, q, k, values)
     blocks = [a.reshape(*chain_shape(chain), a.shape[-1]) for a in (q, k, values)]
     total = jnp.zeros(blocks[2].shape, values.dtype)
     for one, reverse in ((chain.forward, False), (chain.backward, True)):
         if one is not None:
-            total += _recur(basis, coefficients, one, *blocks, reverse)
+            total += _recur(basis, mesh, coefficients, one, *blocks, reverse)
     return total.reshape(values.shape)
+
+
+def _all_pairs(basis, chunk, mesh, coefficients, q, k, values):
+    """Moments of all sources, evaluated at all targets; with a mesh, of each device's sources, added up."""
+    if mesh is None:
+        return _evaluate(basis, chunk, basis.weigh(coefficients, _moments(basis, chunk, k, values)), q)
+
+    def local(sides, coefficients):
+        q, k, values = sides
+        moments = jax.lax.psum(_moments(basis, chunk, k, values), AXIS)
+        return _evaluate(basis, chunk, basis.weigh(coefficients, moments), q)
+
+    n, m = q.shape[0], k.shape[0]
+    rows = max(n, m) + -max(n, m) % mesh.size
+    sides = pad(q, rows - n), pad(k, rows - m), pad(values, rows - m, 0.0)
+    return shared_out(local, mesh, sides, coefficients)[:n]
 
 
 def _jvp(primals, tangents, **static):
@@ -84,15 +103,15 @@ def _jvp(primals, tangents, **static):
     return out, sum(parts) if parts else ad.Zero.from_primal_value(out)
 
 
-def _transpose(cotangent, coefficients, q, k, values, *chain, basis, chunk, structure):
+def _transpose(cotangent, coefficients, q, k, values, *chain, basis, chunk, mesh, structure):
     """F is linear in V, with the transpose that lets targets and sources change places, and in c."""
     if ad.is_undefined_primal(values):
         turned = _turn(jax.tree.unflatten(structure, chain))
-        back = stream(basis, chunk, coefficients, turned, k, q, cotangent)
+        back = stream(basis, chunk, mesh, coefficients, turned, k, q, cotangent)
         return [None, None, None, back, *[None] * len(chain)]
 
     def linear(c):
-        return _stream(c, q, k, values, *chain, basis=basis, chunk=chunk, structure=structure)
+        return _stream(c, q, k, values, *chain, basis=basis, chunk=chunk, mesh=mesh, structure=structure)
 
     (back,) = jax.linear_transpose(linear, coefficients.aval)(cotangent)
     return [back, None, None, None, *[None] * len(chain)]
@@ -117,7 +136,7 @@ def _abstract(coefficients, q, k, values, *chain, **static):
 
 
 stream_p = Primitive("meanfield_stream")
-stream_p.def_impl(functools.partial(jax.jit, static_argnames=("basis", "chunk", "structure"))(_stream))
+stream_p.def_impl(functools.partial(jax.jit, static_argnames=("basis", "chunk", "mesh", "structure"))(_stream))
 stream_p.def_abstract_eval(_abstract)
 mlir.register_lowering(stream_p, mlir.lower_fun(_stream, multiple_results=False))
 ad.primitive_jvps[stream_p] = _jvp
@@ -170,18 +189,50 @@ def _evaluate(basis, chunk, weighted, q):
     return out.reshape(-1, out.shape[-1])[:count]
 
 
-def _recur(basis, coefficients, one: Pass, q, k, values, reverse: bool):
-    """F (blocks, size, c) of one pass."""
-    shape = jax.eval_shape(basis.moments, k[0], values[0])
-    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
+def _recur(basis, mesh, coefficients, one: Pass, q, k, values, reverse: bool):
+    """F (blocks, size, c) of one pass; with a mesh, each device starts from what the devices before it hand on."""
+    rows = (one.enter, one.leave, one.step, q, k, values)
+    if mesh is None:
+        return _scan(basis, coefficients, rows, None, reverse)[1]
+
+    def local(rows, coefficients):
+        state, _ = _scan(basis, None, rows, None, reverse)
+        start = _handed_on(state, jnp.prod(rows[2]), mesh.size, reverse)
+        return _scan(basis, coefficients, rows, start, reverse)[1]
+
+    extra = -one.step.shape[0] % mesh.size
+    fills = (0.0, 0.0, 1.0, None, None, 0.0)  # padding blocks neither feel nor act, and pass states on
+    rows = tuple(pad(a, extra, fill) for a, fill in zip(rows, fills, strict=True))
+    return shared_out(local, mesh, rows, coefficients)[: q.shape[0]]
+
+
+def _scan(basis, coefficients, rows, state, reverse: bool):
+    """The state after all blocks, and F unless there are no coefficients."""
+    if state is None:
+        shape = jax.eval_shape(basis.moments, rows[4][0], rows[5][0])
+        state = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
 
     def step(state, block):
         enter, leave, decay, q, k, values = block
-        out = enter[:, None] * basis.evaluate(q, basis.weigh(coefficients, state))
+        out = None
+        if coefficients is not None:
+            out = enter[:, None] * basis.evaluate(q, basis.weigh(coefficients, state))
         own = basis.moments(k, leave[:, None] * values)
         return jax.tree.map(lambda a, b: decay * a + b, state, own), out
 
-    return jax.lax.scan(step, zero, (one.enter, one.leave, one.step, q, k, values), reverse=reverse)[1]
+    return jax.lax.scan(step, state, rows, reverse=reverse)
+
+
+def _handed_on(state, decay, count: int, reverse: bool):
+    """Σ over devices before this one of their state, decayed through the devices between."""
+    states, decays = jax.lax.all_gather((state, decay), AXIS)
+    me = jax.lax.axis_index(AXIS)
+    total = jax.tree.map(jnp.zeros_like, state)
+    for other in range(count - 1, -1, -1) if reverse else range(count):
+        before = other > me if reverse else other < me
+        following = jax.tree.map(lambda t, s, i=other: decays[i] * t + s[i], total, states)
+        total = jax.tree.map(lambda new, old, b=before: jnp.where(b, new, old), following, total)
+    return total
 
 
 def _is_zero(tangent) -> bool:
