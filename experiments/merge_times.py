@@ -19,9 +19,9 @@ RADIUS = 0.1
 def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     """Writes merge_times.zarr and merge_times.png; β = 2 … 8."""
     betas = np.array([2.0, 4.0, 6.0]) if smoke else np.arange(2.0, 8.5, 1.0)
-    seeds = np.arange(2 if smoke else 8) + seed
+    seeds = np.arange(2 if smoke else 6) + seed
     pair, exact = two_clusters(betas), np.array([mf.theory.two_cluster_time(b, START, END) for b in betas])
-    crowd, found = random_starts(betas, seeds, 12 if smoke else 32)
+    crowd, found = random_starts(betas, seeds, 12 if smoke else 24)
     data = xr.Dataset(
         {
             "pair_time": ("beta", pair, {"long_name": "time of two equal clusters from angle 2 to 0.5"}),
@@ -30,7 +30,7 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
             "clusters": (("beta", "seed"), found, {"long_name": "clusters on the longest plateau"}),
         },
         {"beta": betas, "seed": seeds},
-        {"radius": RADIUS, "tokens": 12 if smoke else 32},
+        {"radius": RADIUS, "tokens": 12 if smoke else 24},
     )
     mf.files.write_zarr(out / "merge_times.zarr", data)
     medians = np.median(crowd, axis=1)

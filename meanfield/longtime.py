@@ -99,7 +99,7 @@ def _solve(course, dynamics, x0, rho, labels_at_work, method, t1, tolerance, dis
     setting = Setting(field, weights, joinable, distance, unit, jnp.arange(x0.shape[0]))
     functional, top = None, jnp.full((), jnp.nan, dtype)
     if dynamics.kernel is not None:
-        functional = bind_energy(dynamics.kernel, rho, None, d, dtype, method)
+        functional = bind_energy(dynamics.kernel, rho, dynamics.prefix, d, dtype, method)
         top = _self_energy(dynamics.kernel, x0, rho, weights)
 
     def observe(x):

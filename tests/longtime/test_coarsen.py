@@ -116,6 +116,7 @@ def test_a_batch_is_its_solo_runs(crowds):
     np.testing.assert_allclose(take(alone, 2).ts, take(crowds, 0).ts, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_gives_up_visibly():
     """Too few steps: a status with the time reached, or an error that says so."""
     with pytest.raises(mf.FlowError, match="max_steps"):
