@@ -28,7 +28,7 @@ def attention_jacobian(
     temperature = scale2 / (spec.head_dim * spec.dim)
 
     values = jnp.sum(probs * jnp.einsum("hk,bkij->bhij", maps.inner, probs), axis=1)
-    mean_v, mean_k = (jnp.einsum("bhij,bjha->bhia", probs, z) for z in (v, k))
+    mean_v = jnp.einsum("bhij,bjha->bhia", probs, v)
     gram_v = jnp.einsum("bjha,hac->bhjc", v, maps.gram)
     square = jnp.einsum("bhjc,bjhc->bhj", gram_v, v)
     mean_square = jnp.einsum("bhia,hac,bhic->bhi", mean_v, maps.gram, mean_v)
@@ -37,9 +37,7 @@ def attention_jacobian(
     keys = jnp.sum(probs**2 * jnp.maximum(spread, 0) * through_keys[..., None], axis=1)
 
     own = jnp.einsum("bhii,h->bi", probs, maps.trace) * 2 / (spec.dim * jnp.sqrt(r2))
-    queries = (
-        jnp.einsum("bhi,h->bi", _covariance(probs, v, k, mean_v, mean_k, maps.gram), maps.query) * temperature / r2
-    )
+    queries = jnp.einsum("bhi,h->bi", _covariance(probs, v, k, maps.gram), maps.query) * temperature / r2
     return (values + keys) / r2[:, None, :], own + queries
 
 
@@ -64,23 +62,22 @@ class _HeadMaps:
         self.key = jnp.sum(rows("key", spec.kv_heads) ** 2, axis=(1, 2))
 
 
-def _covariance(probs, v, k, mean_v, mean_k, gram) -> Float[Array, "B H n"]:
-    # ‖Σ_j A_ij (u_j − ū_i)(k_j − k̄_i)ᵀ‖²_F, head by head: one head's (n, d_h²) features live at a time.
-    batch, heads, n, _ = probs.shape
-    size = v.shape[-1]
+def _covariance(
+    probs: Float[Array, "B H n n"], v: Float[Array, "B n H h"], k: Float[Array, "B n H h"], gram: Float[Array, "H h h"]
+) -> Float[Array, "B H n"]:
+    """‖X_i‖²_F, X_i = Σ_j A_ij (u_j − ū_i)(k_j − k̄_i)ᵀ, as a form in A_i: no (d, d_h) matrix per token.
 
-    def one(head):
-        probs, v, k, mean_v, mean_k, gram = head
-        features = (v[:, :, None] * k[:, None, :]).reshape(n, size * size)
-        moment = (probs @ features).reshape(n, size, size) - mean_v[:, :, None] * mean_k[:, None, :]
-        return jnp.sum(moment * jnp.einsum("ac,icb->iab", gram, moment), axis=(1, 2))
-
-    def flat(z):
-        return z.reshape(batch * heads, *z.shape[2:])
-
-    grams = jnp.broadcast_to(gram, (batch, *gram.shape))
-    parts = (probs, v.swapaxes(1, 2), k.swapaxes(1, 2), mean_v, mean_k, grams)
-    return jax.lax.map(one, tuple(map(flat, parts))).reshape(batch, heads, n)
+    ‖X_i‖² = A_iᵀ(U∘K)A_i − 2 Σ_j A_ij ⟨u_j, ū_i⟩⟨k_j, k̄_i⟩ + ‖ū_i‖²‖k̄_i‖², U and K the Gram matrices of u and k. X does not change
+    when all u or all k are shifted, so their means are taken off first, which keeps the differences exact.
+    """
+    v, k = (z - jnp.mean(z, axis=1, keepdims=True) for z in (v, k))
+    mean_v, mean_k = (jnp.einsum("bhij,bjha->bhia", probs, z) for z in (v, k))
+    wide = jnp.einsum("bjha,hac->bjhc", v, gram)
+    values, keys = (jnp.einsum("biha,bjha->bhij", one, two) for one, two in ((wide, v), (k, k)))
+    form = jnp.sum(jnp.einsum("bhij,bhjl->bhil", probs, values * keys) * probs, axis=-1)
+    to_mean = jnp.einsum("bhia,bjha->bhij", mean_v, wide) * jnp.einsum("bhia,bjha->bhij", mean_k, k)
+    squares = jnp.einsum("bhia,hac,bhic->bhi", mean_v, gram, mean_v) * jnp.sum(mean_k**2, axis=-1)
+    return jnp.maximum(form - 2 * jnp.sum(probs * to_mean, axis=-1) + squares, 0)
 
 
 def mlp_growth(

@@ -30,6 +30,7 @@ class Layer(NamedTuple):
 
 
 Row = Float[Array, "B n"]
+_ROWS = 16  # rows of ALTI at a time: each holds a (n, D) array
 
 
 def mixing(layer: Layer, p: Row) -> Row:
@@ -89,7 +90,7 @@ def alti(layer: Layer, p: Row) -> Row:
         return jnp.maximum(closer, 0)
 
     n = layer.x.shape[1]
-    contributions = jnp.moveaxis(jax.lax.map(row, jnp.arange(n)), 0, 1)
+    contributions = jnp.moveaxis(jax.lax.map(row, jnp.arange(n), batch_size=_ROWS), 0, 1)
     seen = jnp.any(trace.heads.probs > 0, axis=1) | jnp.eye(n, dtype=bool)
     contributions = jnp.where(seen, contributions, 0)
     total = jnp.sum(contributions, axis=-1)

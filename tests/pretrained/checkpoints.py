@@ -40,6 +40,21 @@ CONFIGS = {
 }  # fmt: skip
 
 
+def _without(name, *keys, **changes):
+    return {key: value for key, value in CONFIGS[name].items() if key not in keys} | changes
+
+
+VARIANTS = CONFIGS | {
+    "bloom-post": _without("bloom", apply_residual_connection_post_layernorm=True),
+    "falcon-11b": _without("falcon-new", num_ln_in_parallel_attn=1),
+    "gpt2-noscale": _without("gpt2", scale_attn_weights=False),
+    "llama-linear": _without("llama", rope_scaling={"rope_type": "linear", "factor": 3.0}),
+    "mistral": _without("llama", "attention_bias", "mlp_bias", "rope_scaling", model_type="mistral", sliding_window=4),
+    "neox-seq": _without("gpt_neox", use_parallel_residual=False),
+    "qwen2": _without("llama", "attention_bias", "mlp_bias", "rope_scaling", "head_dim", model_type="qwen2"),
+}
+
+
 def write(folder, config, seed=0, scale=0.3, edit=None):
     """A checkpoint of random tensors with the names and shapes that the family expects; `edit(tensors)` may change them."""
     folder.mkdir(parents=True, exist_ok=True)
