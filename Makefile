@@ -16,13 +16,13 @@ test-all: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.test
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 gallery: $(VENV)/.test
-	$(BIN)/python -m meanfield.cli experiment gallery
+	$(BIN)/meanfield experiment gallery --out docs/gallery
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict

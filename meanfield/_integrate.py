@@ -80,8 +80,10 @@ def controller(rtol: Scalar, atol: Scalar) -> diffrax.PIDController:
 
 
 def right_hand_side(t, x, field):
-    """ẋ = field(x)."""
-    return field(x)
+    """ẋ = field(x/‖x‖) (radii that are free stay): the field continued radially, so that stages off the sphere cannot overflow, and the last stage of
+    a step is the first of the next although the state was projected between them.
+    """
+    return field(retract(field, x))
 
 
 def observer(save: tuple[str, ...], functional: Callable | None, weights: Array) -> Callable:

@@ -114,7 +114,9 @@ def test_rotations_and_permutations():
         np.testing.assert_allclose(permuted, mf.velocity(make(kernel, causal=True), x, rho)[order], atol=1e-14)
     q = jnp.linalg.qr(jax.random.normal(jax.random.key(4), (4, 4)))[0]
     kernel = KERNELS["cosine"]()
-    np.testing.assert_allclose(mf.velocity(mf.USA(kernel), x @ q, rho), mf.velocity(mf.USA(kernel), x, rho) @ q, atol=1e-13)
+    np.testing.assert_allclose(
+        mf.velocity(mf.USA(kernel), x @ q, rho), mf.velocity(mf.USA(kernel), x, rho) @ q, atol=1e-13
+    )
 
 
 def test_prefix_adds_its_energy_once():

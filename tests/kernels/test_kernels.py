@@ -67,7 +67,9 @@ def test_integer_labels_are_subtracted_exactly():
 
 def test_composite_labels_choose_their_part():
     rho = mf.Marginal((np.arange(4), np.linspace(0, 1, 4)))
-    kernel = mf.Toeplitz(mf.ExponentialDecay(0.5), mf.RoPE(mf.ExpDot(1.0), np.ones(1), label=lambda z: z[1]), label=lambda z: z[0])
+    kernel = mf.Toeplitz(
+        mf.ExponentialDecay(0.5), mf.RoPE(mf.ExpDot(1.0), np.ones(1), label=lambda z: z[1]), label=lambda z: z[0]
+    )
     x = mf.sphere.sample(jax.random.key(0), (4, 3))
     pairwise = sum(
         rho.weights[i] * rho.weights[j] * kernel(x[i], (i, rho.labels[1][i]), x[j], (j, rho.labels[1][j])) / 2
