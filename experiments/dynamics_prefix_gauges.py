@@ -85,7 +85,7 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     save_runs(out, runs)
     save_panels(out, "tokens", panels)
     return [
-        Claim("distance to an orbit Q_pᵀu", worst(orbits), 1e-6),
+        Claim("distance to an orbit Q_pᵀu", worst(orbits), 1e-3),
         Claim("five prompts: clusters minus prompts", worst(missing), 0.0),
         Claim("five prompts: mass of a cluster minus mass of its prompt", worst(masses), 0.0),
         Claim("spiral, caps: sliced W₂ to the target, as a fraction of a Dirac's", worst(ratio), 0.25),

@@ -51,6 +51,7 @@ def camera(x: Float[np.ndarray, "*batch d"], elevation: float = 22.0, azimuth: f
         return Camera(view, view, ("x₁", "x₂", "x₃"))
     flat = x.reshape(-1, d)
     principal = np.linalg.eigh(flat.T @ flat)[1][:, :-4:-1]
+    principal = principal * np.where(flat.mean(axis=0) @ principal < 0, -1, 1)  # tokens on one side are in front
     return Camera(principal @ view, view, ("pc₁", "pc₂", "pc₃"))
 
 

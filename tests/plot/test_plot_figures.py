@@ -22,7 +22,7 @@ def trajectory(d=3, n=8, frames=4):
     order = jnp.linspace(0.1, 0.9, frames).at[3:].set(jnp.nan)
     rho = mf.Marginal.circle(n)
     return mf.Trajectory(
-        jnp.arange(frames) / 2.0,
+        jnp.linspace(0.0, 1.5, frames),
         x,
         order,
         order,
