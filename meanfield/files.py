@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -31,12 +32,12 @@ def write_text(path: pathlib.Path, text: str) -> pathlib.Path:
     return path
 
 
-def write_json(path: pathlib.Path, value) -> pathlib.Path:
+def write_json(path: pathlib.Path, value: object) -> pathlib.Path:
     """Writes `value` as indented JSON atomically; NaN and infinities, which JSON lacks, become strings."""
     return write_text(path, json.dumps(_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_zarr(path: pathlib.Path, data) -> pathlib.Path:
+def write_zarr(path: pathlib.Path, data: Any) -> pathlib.Path:
     """Writes an `xarray.Dataset` or `xarray.DataTree` to the Zarr store `path`, replacing it whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = pathlib.Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.stem}-"))
