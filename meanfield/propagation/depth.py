@@ -63,10 +63,10 @@ class PhaseMap(eqx.Module):
     boundary: Float[Array, " c"]
 
 
-def classify(p: Numbers) -> Int[Array, ""]:
+def classify(p: Numbers) -> Int[Array, "*batch"]:
     """FLAT, PRIMACY, RECENCY or U_SHAPED: which of the ends stand above the mean of the middle third."""
     shape = u_shape(p)
-    return shape.start_above_middle * PRIMACY + shape.end_above_middle * RECENCY
+    return shape.start_above_middle.astype(int) * PRIMACY + shape.end_above_middle.astype(int) * RECENCY
 
 
 def phase_map(total_mixing: Numbers, decay: Numbers, depth: int = 32, length: int = 256) -> PhaseMap:

@@ -29,9 +29,9 @@ class Forces:
     """
 
     profiles: Float[np.ndarray, "S n"]
-    mean_position: Float[np.ndarray, "S T+1"]
-    first_tenth: Float[np.ndarray, "S T+1"]
-    last_tenth: Float[np.ndarray, "S T+1"]
+    mean_position: Float[np.ndarray, "S steps"]
+    first_tenth: Float[np.ndarray, "S steps"]
+    last_tenth: Float[np.ndarray, "S steps"]
     monotone: tuple[bool, ...]
     predicted: tuple[int, ...]
 
@@ -41,7 +41,7 @@ class Forces:
         return STAGES
 
     @property
-    def drift(self) -> Float[np.ndarray, "S T+1"]:
+    def drift(self) -> Float[np.ndarray, "S steps"]:
         """Change of mean position (0 first token … 1 last) that each force adds, layer by layer from the top, cumulated."""
         return _added(self.mean_position)
 
@@ -114,5 +114,5 @@ def _monotone(arch: Architecture, length: int) -> bool:
     return all(bool(is_monotone(attention(arch, t, length))) for t in layers)
 
 
-def _added(series: Float[np.ndarray, "S T+1"]) -> Float[np.ndarray, "S T+1"]:
+def _added(series: Float[np.ndarray, "S steps"]) -> Float[np.ndarray, "S steps"]:
     return np.concatenate([series[:1] - series[:1, :1], np.diff(series, axis=0)])

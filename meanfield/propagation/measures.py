@@ -11,14 +11,14 @@ from ._inputs import Numbers, check_range, floating, is_concrete
 from ._recurrence import matmul
 
 
-def wasserstein(p: Numbers, q: Numbers) -> Float[Array, ""]:
+def wasserstein(p: Numbers, q: Numbers) -> Float[Array, "*batch"]:
     """Σ_j |CDF_p(j) − CDF_q(j)| / (n − 1), both normalised: 0 for equal profiles, 1 between the two ends."""
     p, q = _pair(p, q)
     gap = jnp.cumsum(p / p.sum(-1, keepdims=True), -1) - jnp.cumsum(q / q.sum(-1, keepdims=True), -1)
     return jnp.abs(gap[..., :-1]).sum(-1) / (p.shape[-1] - 1)
 
 
-def spearman(p: Numbers, q: Numbers) -> Float[Array, ""]:
+def spearman(p: Numbers, q: Numbers) -> Float[Array, "*batch"]:
     """Correlation of the ranks of p and q over all positions; ties share their mean rank; NaN when one is constant."""
     p, q = _pair(p, q, mass=False)
     a, b = (jax.scipy.stats.rankdata(x, axis=-1).astype(p.dtype) for x in (p, q))
@@ -29,18 +29,18 @@ def spearman(p: Numbers, q: Numbers) -> Float[Array, ""]:
 class UShape(eqx.Module):
     """Whether each end of a profile stands above its middle third, and above the uniform 1/n; scalar booleans."""
 
-    start_above_middle: Bool[Array, ""]
-    end_above_middle: Bool[Array, ""]
-    start_above_uniform: Bool[Array, ""]
-    end_above_uniform: Bool[Array, ""]
+    start_above_middle: Bool[Array, "*batch"]
+    end_above_middle: Bool[Array, "*batch"]
+    start_above_uniform: Bool[Array, "*batch"]
+    end_above_uniform: Bool[Array, "*batch"]
 
     @property
-    def holds(self) -> Bool[Array, ""]:
+    def holds(self) -> Bool[Array, "*batch"]:
         """Both ends above the mean of the middle third."""
         return self.start_above_middle & self.end_above_middle
 
     @property
-    def strict(self) -> Bool[Array, ""]:
+    def strict(self) -> Bool[Array, "*batch"]:
         """Both ends above 1/n."""
         return self.start_above_uniform & self.end_above_uniform
 
@@ -54,25 +54,25 @@ def u_shape(p: Numbers) -> UShape:
     return UShape(start > middle, end > middle, start > 1 / n, end > 1 / n)
 
 
-def is_u_shaped(p: Numbers, strict: bool = False) -> Bool[Array, ""]:
+def is_u_shaped(p: Numbers, strict: bool = False) -> Bool[Array, "*batch"]:
     """p_1 and p_n both above the mean of the middle third; strict=True: both above 1/n instead."""
     shape = u_shape(p)
     return shape.strict if strict else shape.holds
 
 
-def primacy_mass(p: Numbers, share: float = 0.1) -> Float[Array, ""]:
+def primacy_mass(p: Numbers, share: float = 0.1) -> Float[Array, "*batch"]:
     """Mass of the first ⌈share·n⌉ positions."""
     p = _normalized(p)
     return p[..., : _count(p.shape[-1], share)].sum(-1)
 
 
-def recency_mass(p: Numbers, share: float = 0.1) -> Float[Array, ""]:
+def recency_mass(p: Numbers, share: float = 0.1) -> Float[Array, "*batch"]:
     """Mass of the last ⌈share·n⌉ positions."""
     p = _normalized(p)
     return p[..., p.shape[-1] - _count(p.shape[-1], share) :].sum(-1)
 
 
-def mean_position(p: Numbers) -> Float[Array, ""]:
+def mean_position(p: Numbers) -> Float[Array, "*batch"]:
     """Σ_j j p_j / (n − 1) with j = 0 … n − 1: 0 when all mass is on the first token, 1 on the last."""
     p = _normalized(p)
     n = p.shape[-1]

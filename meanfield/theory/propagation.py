@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import comb, prod
 
+import jax
 import jax.numpy as jnp
 import jax.scipy.special as special
 import numpy as np
@@ -43,13 +44,15 @@ def uniform_causal_exact(mixing: Sequence[Fraction], length: int) -> list[Fracti
     return row
 
 
-def attention_step_weights(mixing: Numbers) -> Float[Array, " T+1"]:
+def attention_step_weights(mixing: Numbers) -> Float[Array, " steps"]:
     """c_k, k = 0 … T: probability that a path takes k attention steps, Π_t(1 − λ_t + λ_t z) = Σ_k c_k z^k."""
     mixing = _floating(mixing)
     weights = jnp.zeros(mixing.shape[0] + 1, mixing.dtype).at[0].set(1)
-    for x in mixing:
-        weights = weights * (1 - x) + jnp.roll(weights, 1).at[0].set(0) * x
-    return weights
+
+    def layer(weights: Array, x: Array) -> tuple[Array, None]:
+        return weights * (1 - x) + jnp.roll(weights, 1).at[0].set(0) * x, None
+
+    return jax.lax.scan(layer, weights, mixing)[0]
 
 
 def continuum_profile(mixing: Numbers, positions: Numbers, decay: Numbers = 0.0) -> Float[Array, " m"]:
