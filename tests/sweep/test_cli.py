@@ -55,7 +55,7 @@ def test_the_example_is_a_file_that_reads(tmp_path, capsys, monkeypatch):
     ("old", "new", "match"),
     [
         ("[grid]", "[gird]", "'gird' is unknown"),
-        ("[model]", "[[model]]", r"table \\[model\\]"),
+        ("[model]", "[[model]]", r"table \[model\]"),
         ("tokens = 4", "token = 4", "'token'"),
         ("tokens = 4", "tokens = 0", "model.tokens=0"),
         ("ExpDot(beta", "ExpDot(gamma", "names 'gamma'"),
