@@ -3,6 +3,7 @@
 from .ascend import ascend as ascend
 from .bounds import Bound as Bound
 from .bounds import upper_bound as upper_bound
+from .curvature import largest_curvature as largest_curvature
 from .engine import Stopping as Stopping
 from .engine import climb as climb
 from .landscape import bind as bind

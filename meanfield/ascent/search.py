@@ -54,29 +54,40 @@ def search(
     dtype: DTypeLike,
 ) -> Found:
     """Maximises E over (S^{dim-1})^n. Pure: jit, vmap over kernels, labels, weights and keys, grad (see `follow`)."""
-    if is_concrete((kernel, rho, prefix)):
-        return _maximise(kernel, rho, prefix, dim, key, restarts, x0, method, budget, dtype)
-    frozen = jax.lax.stop_gradient((kernel, rho, prefix))
-    found = _maximise(*frozen, dim, key, restarts, x0, method, budget, dtype)
+    concrete = is_concrete((kernel, rho, prefix))
+    frozen = (kernel, rho, prefix) if concrete else jax.lax.stop_gradient((kernel, rho, prefix))
+    continued = x0 is None and _has_temperature(kernel)
+    x0 = _draw(*frozen, dim, key, restarts, dtype) if x0 is None else x0
+    found = _maximise(*frozen, x0, *_schedule(x0.shape[0], continued, budget, x0.dtype), method)
+    if concrete:
+        return found
     # first derivatives of the energy by the envelope theorem, of the states by the implicit function theorem
     energy = bind(kernel, rho, prefix, dim, dtype)(found.x)[0]
     x = follow(found.x, (kernel, rho, prefix))
     return eqx.tree_at(lambda f: (f.x, f.energy), found, (x, energy))
 
 
+def _schedule(restarts: int, continued: bool, budget: int, dtype: DTypeLike):
+    """Factors of β (stages, R) and evaluations (stages,): every other pair of restarts takes the cooler stages."""
+    takes_stages = continued & ((np.arange(restarts) // 2) % 2 == 1)
+    factors = jnp.asarray([np.where(takes_stages, s, 1.0) for s in STAGES], dtype)
+    ends = np.minimum([STAGE_BUDGET * (i + 1) for i in range(len(STAGES) - 1)] + [budget], budget)
+    return factors, jnp.asarray(np.diff(ends, prepend=0), jnp.int32)
+
+
 @eqx.filter_jit
-def _maximise(kernel, rho, prefix, dim, key, restarts, x0, method, budget, dtype) -> Found:
-    landscape = bind(kernel, rho, prefix, dim, dtype)
-    if x0 is None:
-        x0 = start_mixture(landscape, key, restarts, dim, dtype)
-        stages = STAGES if _has_temperature(kernel) else (1.0,)
-    else:
-        stages = (1.0,)
-    x, energy, code, iterations = _ascend_all(kernel, rho, prefix, x0, method, stages, budget)
+def _draw(kernel, rho, prefix, dim, key, restarts, dtype) -> Float[Array, "R n d"]:
+    return start_mixture(bind(kernel, rho, prefix, dim, dtype), key, restarts, dim, dtype)
+
+
+@eqx.filter_jit
+def _maximise(kernel, rho, prefix, x0, factors, budgets, method) -> Found:
+    landscape = bind(kernel, rho, prefix, x0.shape[2], x0.dtype)
+    x, energy, code, iterations = _ascend_all(kernel, rho, prefix, x0, factors, budgets, method)
     order = jnp.argsort(-jnp.where(jnp.isfinite(energy), energy, -jnp.inf), stable=True)
     x, energy, code, iterations = jax.tree.map(lambda a: a[order], (x, energy, code, iterations))
     top = min(POLISHED, x.shape[0])
-    polished = jax.lax.map(partial(_polish, landscape), x[:top])
+    polished = jax.lax.map(partial(_polish, landscape), (x[:top], iterations[:top]))
     iterations = iterations.at[:top].add(polished.iterations)
     x, energy = x.at[:top].set(polished.point.x), energy.at[:top].set(polished.point.energy)
     order = jnp.argsort(-jnp.where(jnp.isfinite(energy), energy, -jnp.inf), stable=True)
@@ -89,32 +100,32 @@ def _maximise(kernel, rho, prefix, dim, key, restarts, x0, method, budget, dtype
     )
 
 
-def _ascend_all(kernel, rho, prefix, x0, method, stages, budget):
-    """All restarts through the stages of β. Every other pair of restarts takes the cooler stages, the rest stay at β."""
+def _ascend_all(kernel, rho, prefix, x0, factors, budgets, method):
+    """All restarts through the stages; those at full β in every stage just go on."""
     restarts, n, dim = x0.shape
-    takes_stages = (np.arange(restarts) // 2) % 2 == 1
     chunk = max(1, min(restarts, BATCH_PAIRS // (n * n)))
 
     def stage(x, inputs):
-        factors, allowed = inputs
+        scales, allowed = inputs
 
         def one(arguments):
-            start, factor = arguments
-            warm = cool(kernel, factor) if len(stages) > 1 else kernel
-            return climb(bind(warm, rho, prefix, dim, x0.dtype), start, method, stopping(x0.dtype, allowed))
+            start, scale = arguments
+            landscape = bind(cool(kernel, scale), rho, prefix, dim, x0.dtype)
+            return climb(landscape, start, method, stopping(x0.dtype, allowed))
 
         together = jax.vmap(one) if chunk == restarts else partial(jax.lax.map, one, batch_size=chunk)
-        ascent = together((x, factors))
+        ascent = together((x, scales))
         return ascent.point.x, (ascent.point.energy, ascent.status, ascent.iterations)
 
-    factors = jnp.asarray([np.where(takes_stages, s, 1.0) for s in stages], x0.dtype)
-    budgets = jnp.asarray([*(min(STAGE_BUDGET, budget) for _ in stages[1:]), budget], jnp.int32)
     x, (energy, code, iterations) = jax.lax.scan(stage, x0, (factors, budgets))
-    return x, energy[-1], code[-1], jnp.sum(iterations, axis=0)
+    return x, energy[-1], code[-1], jnp.sum(iterations, axis=0, dtype=jnp.int32)
 
 
-def _polish(landscape, x):
-    return climb(landscape, x, Newton(), stopping(x.dtype, POLISH_BUDGET, sharp=True))
+def _polish(landscape, climbed):
+    """Newton steps to the limit of rounding; a start that needed no move is left as it is."""
+    x, moves = climbed
+    budget = jnp.where(moves > 0, POLISH_BUDGET, 0)
+    return climb(landscape, x, Newton(), stopping(x.dtype, budget, sharp=True))
 
 
 def _judge(landscape, point, code, curvature):

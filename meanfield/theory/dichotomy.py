@@ -17,7 +17,7 @@ def fourier_coefficients(profile: Callable, modes: int, points: int = 512) -> Fl
     ½ max_k ĝ_k is the maximal energy of h = g(ξ−ζ)⟨x, y⟩ with uniform labels on the circle: k = 0 gives a Dirac, k ≥ 1 a
     great circle. Differentiable in the parameters of `profile`.
     """
-    tau = 2 * np.pi * jnp.arange(points) / points
+    tau = jnp.asarray(2 * np.pi * np.arange(points) / points, jnp.result_type(float))
     values = jax.vmap(profile)(tau)
     degrees = jnp.arange(modes + 1, dtype=tau.dtype)
     return jnp.mean(values * jnp.cos(degrees[:, None] * tau), axis=1)

@@ -114,7 +114,7 @@ def _rigorous(problem, classes, diagonal, b) -> float:
     t = np.cos(angles(FINE))
     degrees = np.arange(b.shape[1])
     rows = classes.features @ b  # (m, L)
-    harmonics = zonal_harmonics(degrees[-1], problem.dim, t)
+    harmonics = zonal_harmonics(b.shape[1] - 1, problem.dim, t)
     peaks = np.concatenate(
         [
             (classes.coefficients[s : s + 64] @ problem.pair(t) + rows[s : s + 64] @ harmonics).max(axis=1)
