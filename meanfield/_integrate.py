@@ -16,10 +16,13 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
     """Any diffrax solver with its result projected to (S^{d-1})^n after every step: x ← x/‖x‖ row by row.
 
     Projection moves a point by its own local error, so the order is the solver's (Hairer, Lubich, Wanner, Geometric
-    Numerical Integration, IV.4).
+    Numerical Integration, IV.4). Local errors are kept below atol + rtol × (distance moved in the step): the error of a
+    run is rtol × the length of its path, and near a steady state steps stay short enough that the energy never falls.
     """
 
     solver: diffrax.AbstractSolver
+    rtol: Scalar
+    atol: Scalar
 
     @property
     def term_structure(self):
@@ -60,7 +63,16 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         """One step of the wrapped solver, projected."""
         y1, error, dense, state, result = self.solver.step(terms, t0, t1, y0, args, solver_state, made_jump)
-        return retract(args, y1), error, dense, state, result
+        return retract(args, y1), self._per_distance(error, y0, y1), dense, state, result
+
+    def _per_distance(self, error, y0, y1):
+        """The error in units in which atol + rtol stands for atol + rtol × (the distance moved in this step)."""
+        if error is None:
+            return None
+        moved = jax.lax.stop_gradient(worst_token(y1 - y0))
+        # below rounding there is nothing to control
+        floor = jnp.maximum(self.atol, 8 * jnp.finfo(y0.dtype).eps)
+        return error * ((self.atol + self.rtol) / (floor + self.rtol * moved))
 
     def func(self, terms, t0, y0, args):
         """The vector field of the wrapped solver."""
@@ -75,7 +87,7 @@ def worst_token(error: Float[Array, "n d"]) -> Scalar:
 
 
 def controller(rtol: Scalar, atol: Scalar) -> diffrax.PIDController:
-    """Steps so that every token's local error is below atol + rtol·‖x_i‖ = atol + rtol."""
+    """Steps so that every token's local error, in the units of `OnSphere`, is below atol + rtol."""
     return diffrax.PIDController(rtol=jnp.zeros_like(rtol), atol=rtol + atol, norm=worst_token)
 
 
@@ -153,7 +165,7 @@ def integrate(run: Run, field, functional, weights, x0, t0, ts, rtol, atol, stop
     if isinstance(field, NoisyField):
         solver, steps = Splitting(), Landing(field.step, ts)
     elif adaptive:
-        solver, steps = OnSphere(_differentiable(run.solver, run.adjoint)), controller(rtol, atol)
+        solver, steps = OnSphere(_differentiable(run.solver, run.adjoint), rtol, atol), controller(rtol, atol)
     else:
         raise ValueError(f"solver={run.solver} has no error estimate: pass an adaptive one, e.g. diffrax.Tsit5()")
     observe = observer(run.save, functional, weights)

@@ -47,8 +47,9 @@ def flow(
 ) -> Trajectory:
     """Integrates ẋ = velocity(dynamics, x, rho) from x0 at ts[0], and saves at ts (theory.md 1).
 
-    Every step ends on the sphere: internal and saved states are unit to rounding. The local error of every token is kept
-    below atol + rtol (tokens are unit vectors), independently of coordinates and of the other tokens.
+    Every step ends on the sphere: internal and saved states are unit to rounding. In every step the
+    error of every token is kept below atol + rtol × (the farthest that a token moves in it), independently of coordinates:
+    the error of a run is about rtol × the length of its path, and gradient flows do not lose energy near a steady state.
 
     **Arguments**
 
