@@ -73,7 +73,7 @@ def _profiles(ax: Axes, measurement: Measurement, average: str, shown: tuple[str
     n = mask.shape[1]
     ax.plot(np.arange(n), measurement.profile(average), color="#000000", linewidth=2.2, alpha=0.75, label="measured")
     for i, name in enumerate(name for name in shown if name in found):
-        ax.plot(np.arange(n), _line(found[name], mask, average), LINES[i], color=COLOURS[i], linewidth=1.2, label=name)
+        ax.plot(np.arange(n), _line(found[name], mask, average), ls=LINES[i], color=COLOURS[i], lw=1.2, label=name)
     ax.set(xlabel="position j", ylabel="influence on the last position", yscale="log", xlim=(-n / 60, n - 1 + n / 60))
     ax.set_ylim(bottom=max(1e-6, 0.2 * float(np.min(measurement.profile(average)[mask.any(axis=0)]))))
     ax.legend(ncols=2, loc="upper center")
@@ -102,7 +102,7 @@ def _distances(ax: Axes, table: xr.Dataset, average: str) -> None:
 def _spread(ax: Axes, values: xr.DataArray, label: str, colour: int) -> None:
     array = values.values
     x, mean, spread = np.arange(array.shape[1]), array.mean(axis=0), array.std(axis=0)
-    ax.plot(x, mean, LINES[colour], color=COLOURS[colour], label=label)
+    ax.plot(x, mean, linestyle=LINES[colour], color=COLOURS[colour], label=label)
     ax.fill_between(x, mean - spread, mean + spread, color=COLOURS[colour], alpha=0.2, linewidth=0)
 
 

@@ -54,7 +54,9 @@ def test_architecture_is_the_models(measured):
 def test_figures(measured, tmp_path):
     table = mf.pretrained.compare(measured, samples=5)
     for name, figure in {
-        "influence": figures.influence(measured, table, "a $ title_ with\nnewline"),
+        "influence": figures.influence(
+            measured, table, "a $ title_ with\nnewline", shown=tuple(table["predictor"].values[:6])
+        ),
         "layers": figures.layers(measured, "layers"),
     }.items():
         assert isinstance(figure, Figure)
