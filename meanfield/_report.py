@@ -40,8 +40,9 @@ class Result:
 
     @property
     def figures(self) -> list[pathlib.Path]:
-        """Pictures and films, films first."""
-        return [*sorted(self.folder.glob("*.gif")), *sorted(self.folder.glob("*.png"))]
+        """Pictures and films: tokens, films, then the rest."""
+        pictures = [path for ending in ("gif", "png") for path in sorted(self.folder.glob(f"*.{ending}"))]
+        return sorted(pictures, key=lambda path: path.stem != "tokens")
 
     @property
     def holds(self) -> bool:
@@ -86,7 +87,9 @@ def _run_process(name: str, out: pathlib.Path, smoke: bool, seed: int) -> str | 
     return lines[-1] if lines else f"exit code {done.returncode}"
 
 
-def write_html(path: pathlib.Path, title: str, introduction: str, results: Sequence[Result]) -> pathlib.Path:
+def write_html(
+    path: pathlib.Path, title: str, introduction: str, results: Sequence[Result], closing: str = ""
+) -> pathlib.Path:
     """One self-contained page: pictures embedded, claims with measured values, run times."""
     template = string.Template(importlib.resources.files("meanfield").joinpath("report.html").read_text("utf-8"))
     sections = "\n".join(_html_section(result) for result in results)
@@ -100,6 +103,7 @@ def write_html(path: pathlib.Path, title: str, introduction: str, results: Seque
             introduction=introduction,
             summary=f"{holding} of {total} claims hold",
             sections=sections,
+            closing=closing,
             machine=html.escape(f"{record.get('dtype', '')}, {', '.join(record.get('devices', []))}; {made}"),
         ),
     )

@@ -3,17 +3,31 @@
 import pathlib
 import sys
 
-from . import _experiments, _report
+from . import _report
 from .files import write_text
+
+STORY = (
+    "collapse",
+    "rope",
+    "generalised_rope",
+    "prefix_gauges",
+    "rotate_values",
+    "cosine",
+    "distance_bias",
+    "causal",
+    "metastability",
+)
 
 INTRODUCTION = """
 <p>Tokens x<sub>i</sub> on a sphere follow self-attention through depth (time t). Without labels every run ends in one
 point: <em>mode collapse</em>. Labels ξ<sub>i</sub> that never move (positions, prompts) change where tokens end:
 on a circle, on a curve, in several clusters, or still in one point. Each section below is one experiment; every claim is
-a number measured in this run against a threshold stated beforehand.</p>
-<h2>How to go on</h2>
+a number measured in this run against a threshold stated beforehand. <a href="#next">How to go on</a> is at the end.</p>
+"""
+NEXT = """
+<h2 id="next">How to go on</h2>
 <pre>meanfield experiment list                      # what else there is
-meanfield flow --gauge rope --n 128 --film     # your own run, with a film
+meanfield flow --gauge rope --n 128 --film gif # your own run, with a film
 meanfield flow --help                          # kernels, masks, labels</pre>
 <pre>import jax, meanfield as mf
 rho = mf.Marginal.circle(128)                          # labels on a circle
@@ -33,7 +47,7 @@ def demo(out: pathlib.Path = pathlib.Path("runs/demo"), seed: int = 0, smoke: bo
         smoke: The smallest sizes (claims need not hold).
         jobs: Experiments that run at the same time, each in its own process.
     """
-    names = [name for name in _experiments.descriptions() if name.startswith("dynamics_")]
+    names = [f"dynamics_{name}" for name in STORY]
     sys.stdout.write(f"running {len(names)} experiments, about a minute or two on two cores\n")
     sys.stdout.flush()
     results = _report.run_all(names, out, smoke, seed, jobs)
@@ -41,7 +55,7 @@ def demo(out: pathlib.Path = pathlib.Path("runs/demo"), seed: int = 0, smoke: bo
         held = sum(row["holds"] for row in result.claims)
         said = result.error or f"{held} of {len(result.claims)} claims hold, {result.record['wall_seconds']:.1f} s"
         sys.stdout.write(f"{'ok  ' if result.holds else 'FAIL'} {result.name}: {said}\n")
-    page = _report.write_html(out / "index.html", "Mode collapse, and labels against it", INTRODUCTION, results)
+    page = _report.write_html(out / "index.html", "Mode collapse, and labels against it", INTRODUCTION, results, NEXT)
     write_text(out / ".gitignore", "*\n")
     sys.stdout.write(f"{page.resolve()}\n")
     return 0 if smoke or all(result.holds for result in results) else 1
