@@ -37,7 +37,10 @@ def load(name: str) -> types.ModuleType:
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(f"experiment {name!r} is unknown: {hint}the experiments are {', '.join(known)}")
     _package()
-    return importlib.import_module(f"{PACKAGE}.{name}")
+    try:
+        return importlib.import_module(f"{PACKAGE}.{name}")
+    except ModuleNotFoundError as error:
+        raise ImportError(f"experiment {name!r} needs {error.name}: pip install 'meanfield[all]'") from error
 
 
 def _package() -> None:

@@ -132,6 +132,12 @@ def test_unknown_experiment_names_the_known_and_the_close_one(capsys):
     assert "did you mean 'dynamics_collapse'" in text and "dynamics_rope" in text
 
 
+def test_an_experiment_without_its_extra_names_the_remedy(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "meanfield.experiments.dynamics_rope", None)
+    assert cli.main(["experiment", "run", "dynamics_rope"]) == 2
+    assert "pip install 'meanfield[all]'" in capsys.readouterr().err
+
+
 def test_list_needs_no_imports(capsys):
     assert cli.main(["experiment", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
