@@ -76,10 +76,13 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
         missing.append(abs(clusters(flow) - len(np.unique(prompt))))
         found = mf.observables.cluster_labels(flow.final, COLLAPSED)
         masses.append(np.abs(np.sort(np.bincount(found)) - np.sort(np.unique(prompt, return_counts=True)[1])).max() / n)
-        for name, targets in (("spiral", spiral((jnp.arange(n) + 0.5) / n)), ("two caps", two_caps(key, n))):
+        for name, targets in (("spiral", spiral(jnp.linspace(0.0, 1.0, n))), ("two caps", two_caps(key, n))):
             gauge, rho, flow, distance = run_target(targets, key)
             runs[f"{name}, n = {n}"] = flow
-            panels[f"{name}, n = {n}"] = (flow, {"colour": jnp.arange(n) / n, "label": "token / n", "trails": False})
+            panels[f"{name}, n = {n}"] = (
+                flow,
+                {"colour": jnp.linspace(0.0, 1.0, n), "label": "token / n", "trails": False},
+            )
             orbits.append(orbit_error(gauge, flow, rho))
             ratio.append(distance["end"] / distance["collapsed"])
     save_runs(out, runs)
