@@ -20,7 +20,7 @@ from .series import Series, phi_series, positive_slope, slope_series
 from .stream import stream
 from .tiled import Tiled
 
-CHUNK = {2: 4096, 3: 1024}
+CHUNK = {2: 1024, 3: 1024}  # the basis of one chunk stays in a 512 KB cache
 BLOCK = {2: 256, 3: 256}
 
 

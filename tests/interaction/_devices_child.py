@@ -24,19 +24,28 @@ cases = {
     "causal expansion": (mf.USA(decaying, causal=True), "expansion"),
     "pairs": (mf.USA(pair), "blocked"),
 }
-for name, (dynamics, method) in cases.items():
-    if name not in sys.argv[1:]:
-        continue
-    value = lambda x, m, dynamics=dynamics, method=method: mf.velocity(
-        dynamics, x, rho, method=method, devices=m and jax.devices()[:m]
-    )
-    loss = lambda x, m: jnp.sum(jnp.cos(3 * value(x, m)))
-    expected, gradient = value(x, None), jax.grad(loss)(x, None)
+
+
+def check(name, dynamics, method):
+    """Values, their placement, and a gradient."""
+
+    def value(x, m):
+        return mf.velocity(dynamics, x, rho, method=method, devices=m and jax.devices()[:m])
+
+    def loss(x, m):
+        return jnp.sum(jnp.cos(3 * value(x, m)))
+
+    expected = value(x, None)
     for m in (1, 2, 4):
         found = value(x, m)
         assert found.sharding.is_fully_replicated and len(found.sharding.device_set) == m, found.sharding
         np.testing.assert_allclose(found, expected, atol=1e-13 * float(jnp.abs(expected).max()), err_msg=f"{name}, {m}")
-    np.testing.assert_allclose(jax.grad(loss)(x, 4), gradient, atol=1e-11, err_msg=name)
+    np.testing.assert_allclose(jax.grad(loss)(x, 4), jax.grad(loss)(x, None), atol=1e-11, err_msg=name)
+
+
+for name, (dynamics, method) in cases.items():
+    if name in sys.argv[1:]:
+        check(name, dynamics, method)
 if "flow" in sys.argv[1:]:
     ts = jnp.array([0.0, 0.2])
     alone = mf.flow(mf.USA(rotated), x, rho, ts, method="blocked")
