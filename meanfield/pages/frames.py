@@ -1,18 +1,29 @@
 """A trajectory as a page needs it: positions in 16 bits, colours, texts and series."""
 
+from collections.abc import Sequence
+
 import matplotlib
 import matplotlib.colors
 import numpy as np
 import xarray as xr
 
-from ..plot.scene import token_colours
+from .._types import AnyArray, Real
+from ..plot.scene import facing, token_colours
 from .embed import numbers, packed
 
 AXES = ("x₁", "x₂", "x₃")
 PRINCIPAL = ("pc₁", "pc₂", "pc₃")
 
 
-def record(name: str, run: xr.Dataset, colour, names, label: str, cyclic: bool, frames: int) -> dict:
+def record(
+    name: str,
+    run: xr.Dataset,
+    colour: Real[AnyArray, " n"] | None,
+    names: Sequence[str] | None,
+    label: str,
+    cyclic: bool,
+    frames: int,
+) -> dict:
     """The JSON record of one run, read by assets/view.js.
 
     `run` has x (time, token, coordinate), label*, weight, and energy and order where they were saved (`Trajectory.to_xarray`).
@@ -32,6 +43,7 @@ def record(name: str, run: xr.Dataset, colour, names, label: str, cyclic: bool, 
         "axes": points.shape[2],
         "axes_names": (AXES if d <= 3 else PRINCIPAL)[: points.shape[2]],
         "unit": d <= 3,
+        "view": [np.deg2rad(angle) for angle in facing(points[-1])],
         "x": packed(np.round(32767 * points).astype(np.int16)),
         "ts": numbers(ts),
         "even": bool(len(ts) < 3 or np.ptp(np.diff(ts)) <= 1e-3 * np.diff(ts).mean()),
@@ -60,7 +72,7 @@ def _drawn(x: np.ndarray) -> np.ndarray:
     if x.shape[2] <= 3:
         return x
     principal = np.linalg.eigh(np.einsum("tni,tnj->ij", x, x))[1][:, :-4:-1]
-    return x @ principal
+    return x @ (principal * np.where(x[-1].mean(axis=0) @ principal < 0, -1, 1))
 
 
 def _colour_values(run: xr.Dataset, colour, n: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Runs the Python blocks of a page of docs/ in order, in one namespace, and compares or rewrites the outputs shown.
 
-    python tests/docs/snippets.py docs/quickstart.md …    # runs the pages and writes the outputs into them
+python tests/docs/snippets.py docs/quickstart.md …    # runs the pages and writes the outputs into them
 """
 
 import contextlib

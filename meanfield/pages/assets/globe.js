@@ -2,14 +2,14 @@
 
 /** The sphere under the tokens: orientation, zoom, outline, graticule and named axes, on a plain canvas. */
 class Globe {
-  constructor(canvas, axes, names) {
-    Object.assign(this, { canvas, axes, names, zoom: 1 });
+  constructor(canvas, axes, names, view) {
+    Object.assign(this, { canvas, axes, names, view });
     this.reset();
   }
 
   reset() {
     this.zoom = 1;
-    const [a, e] = [-0.96, 0.384]; // azimuth −55°, elevation 22°, as in mf.plot.tokens
+    const [e, a] = this.view; // elevation and azimuth
     this.matrix =
       this.axes === 2
         ? [[1, 0, 0], [0, 1, 0], [0, 0, 1]]

@@ -73,7 +73,7 @@ class App {
 
   open(index) {
     const run = (this.run = new Run(data.runs[index]));
-    this.globe = new Globe(find("globe"), run.axes, run.axes_names);
+    this.globe = new Globe(find("globe"), run.axes, run.axes_names, run.view);
     this.points.load(run);
     find("meta").textContent = run.meta;
     find("time").max = run.frames - 1;
