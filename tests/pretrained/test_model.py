@@ -19,7 +19,7 @@ def test_causal(family, ids):
     assert np.abs(family.logits(changed)[:, 4:] - logits[:, 4:]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["falcon-rw", "gpt2", "llama"])
+@pytest.mark.parametrize("name", [pytest.param("falcon-rw", marks=pytest.mark.slow), "gpt2", "llama"])
 def test_padding_changes_nothing(name, ids, tmp_path):
     """[5, 6, 7] against [pad, pad, 5, 6, 7]: same logits, mixing, content, influence; pads 0; nothing is NaN."""
     family = mf.pretrained.load(write(tmp_path, CONFIGS[name], seed=3))

@@ -29,6 +29,7 @@ def test_per_token_and_per_sequence_mixing(shared_data):
     np.testing.assert_allclose(data["target"], ref["target_probs"], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_token(shared_data):
     ref = np.load(shared_data / "lm" / "bloom_h4" / "golden_n1.npz")
     found = mf.pretrained.measure(mf.pretrained.load(shared_data / "lm" / "bloom_h4"), ref["input_ids"])

@@ -15,7 +15,7 @@ from meanfield.pretrained.config import Config
 from meanfield.pretrained.families import from_config
 
 
-@pytest.mark.parametrize("name", ["bloom", "llama"])
+@pytest.mark.parametrize("name", [pytest.param("bloom", marks=pytest.mark.slow), "llama"])
 def test_streamed_equals_resident(tmp_path, name, ids):
     folder = write(tmp_path, CONFIGS[name])
     here, there = mf.pretrained.load(folder), mf.pretrained.load(folder, stream=True)

@@ -14,7 +14,7 @@ from meanfield.pretrained.model import apply_block, enter
 NAMES = tuple(mf.pretrained.TRANSITIONS)
 
 
-@pytest.fixture(scope="module", params=["llama", "gpt2", "falcon-new"])
+@pytest.fixture(scope="module", params=["llama", pytest.param("gpt2", marks=pytest.mark.slow), "falcon-new"])
 def case(request, tmp_path_factory):
     """A float64 model, one sequence, and what each layer saw, as NumPy arrays."""
     folder = write(tmp_path_factory.mktemp(request.param), CONFIGS[request.param], seed=7)
