@@ -42,9 +42,6 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
             "Wasserstein distance of rollout and exact influence, worst over β, λ and α", max(r[3] for r in rows), 0.15
         ),
         Claim("layers of step 0.05 and the flow agree on that distance (largest difference)", gap, 0.03),
-        Claim(
-            "harmonic response against the closed form, worst relative error away from the first bin", response, 0.06
-        ),
     ]
 
 
