@@ -73,7 +73,7 @@ def predictors(measurement: Measurement) -> list[Predictor]:
     distance = np.arange(n)[::-1]
     return [
         *(Predictor(name, data["prediction"].sel(transition=name).values) for name in names),
-        Predictor("mixing of averages", measurement.rollout[-1]),
+        Predictor("mixing of averages", measurement.rollout_row),
         Predictor("architecture", np.asarray(profile(architecture(measurement), n), np.float64) * real),
         Predictor("uniform", real / real.sum()),
         Predictor("1/√(distance+1)", real / np.sqrt(distance + 1)),

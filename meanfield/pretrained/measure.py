@@ -59,10 +59,11 @@ def measure(
     _check_names(target, transitions)
     sequences, length = ids.shape
     token = _tokens(token, sequences, model.spec.vocab)
-    size = batch or max(1, min(sequences, _SCORES_BYTES // (model.spec.heads * length**2 * model.dtype.itemsize)))
-    if size < 1:
+    if batch is not None and batch < 1:
         raise ValueError(f"batch={batch} must be at least 1")
-    store = BatchStore(out, identity(model, ids, mask, target, token, transitions, size)) if out is not None else None
+    size = batch or max(1, min(sequences, _SCORES_BYTES // (model.spec.heads * length**2 * model.dtype.itemsize)))
+    run = (target, None if token is None else token.tolist(), transitions, size)
+    store = BatchStore(out, identity(model, ids, mask, *run)) if out is not None else None
     starts = range(0, sequences, size)
     results = []
     with tqdm(

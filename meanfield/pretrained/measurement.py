@@ -57,6 +57,14 @@ class Measurement:
         return total * real[:, None] * real[None, :]
 
     @property
+    def rollout_row(self) -> np.ndarray:
+        """The last row of `rollout` (n,), without forming it."""
+        row = np.eye(1, self.attention.shape[1], self.attention.shape[1] - 1)[0]
+        for weight, kernel in zip(self.mixing[::-1].astype(np.float64), self.attention[::-1], strict=True):
+            row = (1 - weight) * row + weight * (row @ kernel)
+        return row * self.dataset["mask"].values.any(axis=0)
+
+    @property
     def influence(self) -> np.ndarray:
         """‖∂ target/∂e_j‖₂ (n,), averaged over sequences first, normalised to sum 1 last (published)."""
         return self.profile("published")

@@ -49,6 +49,7 @@ def test_architecture_is_the_models(measured):
     np.testing.assert_allclose(arch.bias.slopes, mf.propagation.alibi_slopes(2), rtol=1e-6)
     mixing, kernel = measured.mixing, measured.attention
     np.testing.assert_allclose(mf.propagation.rollout(kernel, mixing), measured.rollout, atol=1e-5)
+    np.testing.assert_allclose(measured.rollout_row, measured.rollout[-1], rtol=1e-9)
 
 
 def test_figures(measured, tmp_path):
