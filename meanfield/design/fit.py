@@ -28,7 +28,7 @@ def fit(
     key: PRNGKey | None = None,
     mode: str = "reverse",
     patience: int | None = None,
-    gradient_tolerance: float = 0.0,
+    gradient_tolerance: float | int = 0.0,
     checkpoint: str | os.PathLike | None = None,
     checkpoint_every: int = 100,
     callback: Callable[[int, float, PyTree], object] | None = None,

@@ -4,7 +4,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 
-from .._types import AnyArray, Float, PRNGKey, Scalar, ScalarLike, Tokens, Weights
+from .._types import AnyArray, DType, Float, PRNGKey, Scalar, ScalarLike, Tokens, Weights
 from ..observables import sinkhorn_divergence, sliced_wasserstein
 
 Target = Float[AnyArray, "m d"]
@@ -84,7 +84,9 @@ def soft_collapse_time(
     return jnp.trapezoid(jax.nn.sigmoid(sharpness * (level - order)), ts)
 
 
-def adjoint_for(n: int, d: int, memory: float, dtype=jnp.float32, max_steps: int = 16384) -> diffrax.AbstractAdjoint:
+def adjoint_for(
+    n: int, d: int, memory: float | int, dtype: DType = jnp.float32, max_steps: int = 16384
+) -> diffrax.AbstractAdjoint:
     """The reverse-mode adjoint of `mf.flow` with as many checkpoints as `memory` bytes hold.
 
     A checkpoint is a state (n, d) with the derivative that the next step reuses. More checkpoints recompute fewer steps;

@@ -50,7 +50,7 @@ class MonotoneSpline(eqx.Module):
     floor: Scalar
     reach: float = eqx.field(static=True)
 
-    def __init__(self, slopes: Given, reach: float, floor: ScalarLike = 0.0):
+    def __init__(self, slopes: Given, reach: float | int, floor: ScalarLike = 0.0):
         self.slopes = jnp.asarray(slopes)
         self.floor = jnp.asarray(floor, self.slopes.dtype)
         self.reach = float(reach)

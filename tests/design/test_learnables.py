@@ -110,7 +110,7 @@ def test_a_free_marginal_stays_a_probability():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: design.FourierProfile([[1.0]]), "coefficients"),
+        (lambda: design.FourierProfile(jnp.ones((1, 1))), "coefficients"),
         (lambda: design.MonotoneSpline(jnp.zeros(0), 1.0), "slopes"),
         (lambda: design.MonotoneSpline([1.0], -1.0), "reach=-1"),
     ],

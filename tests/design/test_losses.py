@@ -19,9 +19,10 @@ LOSSES = {
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_are_distances_with_finite_gradients(name):
     loss = jax.jit(LOSSES[name])
-    assert float(loss(X, Y)) > 1e-3 and abs(float(loss(X, X[::-1]))) < 1e-6
+    tolerance = 1e-3 if name == "sinkhorn" else 1e-12  # Sinkhorn's iterations end at a marginal error of 1e-3
+    assert float(loss(X, Y)) > 1e-2 and abs(float(loss(X, X[::-1]))) < tolerance
     gradient = jax.jit(jax.grad(LOSSES[name]))
-    assert np.isfinite(gradient(X, Y)).all() and np.abs(gradient(X, X)).max() < 1e-3
+    assert np.isfinite(gradient(X, Y)).all() and np.abs(gradient(X, X)).max() < 10 * tolerance
     same = jnp.tile(X[:1], (6, 1))
     assert np.isfinite(gradient(same, Y)).all()
 
