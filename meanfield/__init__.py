@@ -35,8 +35,28 @@ from .trajectory import FlowStatus as FlowStatus
 from .trajectory import Trajectory as Trajectory
 
 # Submodules that bring heavy dependencies (xarray, zarr, pyplot, flax, ott) load on first use (PEP 562).
-_LAZY = ("ascent", "cli", "design", "files", "laws", "longtime", "observables", "pages", "plot", "pretrained", "propagation", "sweeps", "theory")
-_LAZY_NAMES = {"coarsen": "longtime", "ascend": "ascent", "law": "laws", "sweep": "sweeps", "view": "pages"}  # name: submodule, for functions and classes that load on first use
+_LAZY = (
+    "ascent",
+    "cli",
+    "design",
+    "files",
+    "laws",
+    "longtime",
+    "observables",
+    "pages",
+    "plot",
+    "pretrained",
+    "propagation",
+    "sweeps",
+    "theory",
+)
+_LAZY_NAMES = {
+    "coarsen": "longtime",
+    "ascend": "ascent",
+    "law": "laws",
+    "sweep": "sweeps",
+    "view": "pages",
+}  # name: submodule, for functions and classes that load on first use
 
 
 def __getattr__(name: str):

@@ -44,6 +44,16 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
         """Of the wrapped solver (diffrax asks Runge–Kutta solvers for it in forward mode)."""
         return getattr(self.solver, "scan_kind", "bounded")
 
+    @property
+    def root_finder(self):
+        """Of the wrapped solver, where it is implicit."""
+        return self.solver.root_finder
+
+    @property
+    def root_find_max_steps(self):
+        """Of the wrapped solver, where it is implicit."""
+        return self.solver.root_find_max_steps
+
     def order(self, terms):
         """The order of the wrapped solver."""
         return self.solver.order(terms)
@@ -80,10 +90,14 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
 
 
 def worst_token(error: Float[Array, "n d"]) -> Scalar:
-    """max_i ‖e_i‖ with a finite gradient at 0: no token hides behind the others, no coordinate axis is special."""
+    """max_i ‖e_i‖ with a finite gradient at 0: no token hides behind the others, no coordinate axis is special.
+
+    Infinite where an entry is not finite, so that such a step is rejected.
+    """
     square = jnp.max(jnp.sum(error * error, axis=-1))
     positive = square > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
+    size = jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
+    return jnp.where(jnp.isfinite(square), size, jnp.inf)
 
 
 def controller(rtol: Scalar, atol: Scalar) -> diffrax.PIDController:

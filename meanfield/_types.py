@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, Real
 
 AnyArray = Array | np.ndarray
@@ -19,10 +20,11 @@ Parameter = float | int | Real[AnyArray, "..."]
 Label = PyTree[Real[AnyArray, "..."] | np.generic | float | int]
 Labels = PyTree[Real[AnyArray, "n ..."]]
 PRNGKey = Key[Array, ""] | Int[AnyArray, "2"]
+DType = DTypeLike
 Function = Callable[..., Any]
 Devices = "list[jax.Device] | tuple[jax.Device, ...] | jax.sharding.Mesh | None"
 
 __all__ = [
-    "AnyArray", "Array", "Bool", "Devices", "Float", "Function", "Int", "Key", "Label", "Labels", "PRNGKey", "Parameter", "Points",
+    "AnyArray", "Array", "Bool", "DType", "Devices", "Float", "Function", "Int", "Key", "Label", "Labels", "PRNGKey", "Parameter", "Points",
     "PyTree", "Real", "Scalar", "ScalarLike", "Times", "Tokens", "Vector", "Weights", "jax",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from . import _check
 from ._callable import evaluate
-from ._types import Array, Devices, Float, Scalar, Tokens
+from ._types import Array, Devices, DType, Float, Scalar, Tokens
 from .interaction import AbstractMethod, Plan, Tiling, choose, choose_mapped, mapped_potential, place, plan
 from .interaction.bound import bound_terms, cast_parts, check_prefix, prefix_sides, sides, zonal_only
 from .kernels import AbstractKernel, Term
@@ -71,7 +71,7 @@ class PairEnergy(eqx.Module):
 
 
 def bind_energy(
-    kernel: AbstractKernel, rho: Marginal, prefix: Prefix | None, d: int, dtype, method: str | Plan = "auto"
+    kernel: AbstractKernel, rho: Marginal, prefix: Prefix | None, d: int, dtype: DType, method: str | Plan = "auto"
 ) -> EnergyFunctional | PairEnergy:
     """The energy as a function of tokens alone, evaluating once what does not depend on them."""
     kernel, rho, prefix = cast_parts(kernel, rho, prefix, dtype)

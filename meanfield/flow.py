@@ -121,7 +121,9 @@ def _solve(run, field, functional, rho, x0, t0, ts, rtol, atol, stop_tolerance) 
         "rejected": solution.stats["num_rejected_steps"],
     }
     x, energy, order = (kept.get(name) for name in SAVED)
-    return Trajectory(ts, x, energy, order, t, final, status, steps, rho.labels, weights, field.method, kept.get("radius"))
+    return Trajectory(
+        ts, x, energy, order, t, final, status, steps, rho.labels, weights, field.method, kept.get("radius")
+    )
 
 
 def _status(result, finite):

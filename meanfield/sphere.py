@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _check
-from ._types import Array, Float, Points, PRNGKey
+from ._types import Array, DType, Float, Points, PRNGKey
 
 
 def safe_norm(v: Points) -> Float[Array, "*batch 1"]:
@@ -16,7 +16,7 @@ def safe_norm(v: Points) -> Float[Array, "*batch 1"]:
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1)), 0)
 
 
-def sample(key: PRNGKey, shape: tuple[int, ...], dtype=None) -> Float[Array, "..."]:
+def sample(key: PRNGKey, shape: tuple[int, ...], dtype: DType | None = None) -> Float[Array, "..."]:
     """Independent uniform points on S^{d-1}, `shape` = (…, d) with d ≥ 2; `dtype` defaults to JAX's default float.
 
     >>> meanfield.sphere.sample(jax.random.key(0), (5, 3)).shape
@@ -36,9 +36,7 @@ def normalize(x: Points) -> Float[Array, "*batch d"]:
     if _check.is_concrete(x):
         zero = ~jnp.any(x != 0, axis=-1)
         if bool(zero.any()):
-            raise ValueError(
-                f"x has zero rows {_check.rows(zero)}: a zero vector has no direction"
-            )
+            raise ValueError(f"x has zero rows {_check.rows(zero)}: a zero vector has no direction")
     return _normalize(x)
 
 

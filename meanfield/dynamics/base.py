@@ -7,7 +7,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._types import Array, Float
+from .._types import Array, DType, Float
 from ..interaction import Plan
 from ..kernels import AbstractKernel
 from ..marginal import Marginal
@@ -54,7 +54,9 @@ class AbstractDynamics(eqx.Module):
         """The vector field for fixed labels, evaluating once what does not depend on tokens (gauge matrices)."""
 
 
-def drift_field(dynamics: AbstractDynamics, rho: Marginal, d: int, dtype, method: str | Plan) -> AbstractDriftField:
+def drift_field(
+    dynamics: AbstractDynamics, rho: Marginal, d: int, dtype: DType, method: str | Plan
+) -> AbstractDriftField:
     """The bound field of `dynamics`; raises `ValueError` where it has no drift in R^d."""
     field = dynamics.bind(rho, d, dtype, method)
     if not isinstance(field, AbstractDriftField):

@@ -13,7 +13,7 @@ from .usa import USA
 
 
 @functools.singledispatch
-def refuse_values(dynamics: AbstractDynamics, dtype) -> None:
+def refuse_values(dynamics: AbstractDynamics, dtype: DType) -> None:
     """Raises `ValueError` for concrete parameter values that make the velocity overflow or lose its meaning."""
 
 

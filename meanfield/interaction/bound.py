@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from .._callable import cast
-from .._types import Array, Float
+from .._types import Array, DType, Float
 from ..kernels import AbstractKernel, Term, terms
 from ..kernels.position import identity
 from ..marginal import Marginal
@@ -13,7 +13,7 @@ from ..prefix import Prefix
 from .pairs import Causal, Sources, Targets
 
 
-def bound_terms(kernel: AbstractKernel, rho: Marginal, d: int, dtype) -> tuple[Term, ...] | None:
+def bound_terms(kernel: AbstractKernel, rho: Marginal, d: int, dtype: DType) -> tuple[Term, ...] | None:
     """The structured terms of `kernel` with gauge matrices evaluated at the labels, or None."""
     found = terms(kernel)
     return found and tuple(t.fix(rho.labels, d, dtype) for t in found)
@@ -44,7 +44,7 @@ def zonal_only(term: Term) -> Term:
     return Term(term.scale, term.zonal)
 
 
-def cast_parts(kernel: AbstractKernel, rho: Marginal, prefix: Prefix | None, dtype):
+def cast_parts(kernel: AbstractKernel, rho: Marginal, prefix: Prefix | None, dtype: DType):
     """Kernel, marginal and prefix in the dtype of the tokens."""
     return cast(kernel, dtype), cast(rho, dtype), cast(prefix, dtype)
 

@@ -19,7 +19,7 @@ MAPPED_ROWS, MAPPED_COLUMNS = 64, 256
 
 
 def choose(
-    method: str | Plan, terms: tuple[Term, ...], n: int, d: int, dtype, visible: Causal | None = None
+    method: str | Plan, terms: tuple[Term, ...], n: int, d: int, dtype: DType, visible: Causal | None = None
 ) -> tuple[AbstractMethod, str]:
     """The method for structured `terms` of n tokens in R^d, and why.
 

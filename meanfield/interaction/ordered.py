@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._check import is_concrete
-from .._types import Array, Float, Int, Labels, PyTree, Real
+from .._types import Array, DType, Float, Int, Labels, PyTree, Real
 from .fold import split
 from .separable import Split, positions
 from .stream import Chain, Pass
@@ -29,7 +29,7 @@ class Order(eqx.Module):
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:])[self.back], tree)
 
 
-def order(parts: Split, labels: Labels, causal: bool, dtype, size: int) -> Order:
+def order(parts: Split, labels: Labels, causal: bool, dtype: DType, size: int) -> Order:
     """The order of `labels`. Causal: earlier blocks and, across a boundary, equal labels. Else: decays both ways."""
     position = positions(parts.position, labels)
     size = min(size, position.shape[0])

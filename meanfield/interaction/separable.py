@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Array, Float, Labels, PyTree, Real
+from .._types import Array, DType, Float, Labels, PyTree, Real
 from ..kernels import Cosine, ExponentialDecay, PositionFactor, Term
 from .pairs import Causal
 
@@ -78,7 +78,7 @@ def positions(choice: Callable, labels: Labels) -> Real[Array, " n"]:
 
 
 def features(
-    factors: tuple[PositionFactor, ...], labels: Labels, sources: PyTree[Array], dtype
+    factors: tuple[PositionFactor, ...], labels: Labels, sources: PyTree[Array], dtype: DType
 ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
     """Products over `factors` of (constant, a cos ωξ, a sin ωξ) and (1, cos ωζ, sin ωζ): g_ij = ⟨target_i, source_j⟩."""
     n, m = (jax.tree.leaves(tree)[0].shape[0] for tree in (labels, sources))

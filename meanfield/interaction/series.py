@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from .._check import is_concrete
-from .._types import Array, Bool, Float
+from .._types import Array, Bool, DType, Float
 from ..kernels import AbstractZonal, Dot, ExpDot, Term, log_slope, slope
 
 LARGEST = {2: 1024, 3: 160}  # degrees beyond which tables and terms stop paying off
@@ -29,7 +29,7 @@ class Series(eqx.Module):
 
 
 @functools.singledispatch
-def slope_series(zonal: AbstractZonal, d: int, degree: int, dtype) -> Series:
+def slope_series(zonal: AbstractZonal, d: int, degree: int, dtype: DType) -> Series:
     """φ' as a series of the given degree, scaled so that max |Σ c_l P_l| is about 1."""
     return _quadrature(_slope_of(zonal), d, degree, dtype)
 
@@ -41,7 +41,7 @@ def _(zonal: ExpDot, d, degree, dtype):
 
 
 @functools.singledispatch
-def phi_series(zonal: AbstractZonal, d: int, degree: int, dtype) -> Series:
+def phi_series(zonal: AbstractZonal, d: int, degree: int, dtype: DType) -> Series:
     """φ as a series of the given degree."""
     return _quadrature(zonal.phi, d, degree, dtype)
 
@@ -53,7 +53,7 @@ def _(zonal: ExpDot, d, degree, dtype):
 
 
 @functools.singledispatch
-def needed(zonal: AbstractZonal, d: int, dtype) -> int | None:
+def needed(zonal: AbstractZonal, d: int, dtype: DType) -> int | None:
     """The degree that represents φ and φ' to rounding; None if that exceeds LARGEST. `zonal` must be concrete."""
     for size in (32, 64, 128, 256, 512, 1024):
         with jax.ensure_compile_time_eval():
@@ -86,7 +86,7 @@ def _(zonal: ExpDot, d, dtype):
     return _round_up(int(small[0]) - 1, d) if len(small) and small[0] <= LARGEST[d] else None
 
 
-def degree(terms: tuple[Term, ...], d: int, dtype) -> int | None:
+def degree(terms: tuple[Term, ...], d: int, dtype: DType) -> int | None:
     """One degree for all `terms`: to rounding where parameters have values now, else the fixed one of TRACED."""
     if not is_concrete([t.zonal for t in terms]):
         return TRACED[d]
@@ -143,7 +143,7 @@ def _quadrature(psi, d: int, degree: int, dtype) -> Series:
     return Series(jnp.where(good, full[: degree + 1], jnp.nan), jnp.log(scale))
 
 
-def positive_slope(zonal: AbstractZonal, d: int, degree: int, dtype) -> Bool[Array, ""]:
+def positive_slope(zonal: AbstractZonal, d: int, degree: int, dtype: DType) -> Bool[Array, ""]:
     """Whether φ' > 0 at the quadrature nodes: a softmax form exists."""
     return ~jnp.any(jnp.isnan(log_slope(zonal, jnp.asarray(_rule(degree, d)[0], dtype))))
 

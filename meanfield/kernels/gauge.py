@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._callable import as_callable, as_parameter
-from .._types import Array, Float, Function, Label, Scalar, Vector
+from .._types import Array, DType, Float, Function, Label, Scalar, Vector
 from .algebra import AbstractKernel
 from .position import identity
 
@@ -110,7 +110,7 @@ class Gauge(AbstractGauge):
         return self.matrix(xi, v.shape[-1], v.dtype).T @ v
 
 
-def orthogonality_defect(gauge: Gauge, xi: Label, d: int, dtype) -> Scalar:
+def orthogonality_defect(gauge: Gauge, xi: Label, d: int, dtype: DType) -> Scalar:
     """max |Q_ξ Q_ξᵀ − I|, 0 for an orthogonal gauge."""
     q = gauge.matrix(xi, d, dtype)
     return jnp.max(jnp.abs(q @ q.T - jnp.eye(d, dtype=dtype)))

@@ -115,6 +115,6 @@ def test_a_free_marginal_stays_a_probability():
         (lambda: design.MonotoneSpline([1.0], -1.0), "reach=-1"),
     ],
 )
-def test_bad_profiles_are_named(make, match):
+def test_bad_profiles_are_named(make, match, as_user):
     with pytest.raises(ValueError, match=match):
         make()

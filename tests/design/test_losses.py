@@ -64,7 +64,7 @@ def test_more_memory_means_more_checkpoints():
     assert (small.checkpoints, large.checkpoints) == (2, 156)
     assert design.adjoint_for(2, 2, 1e9, max_steps=50).checkpoints == 50
     with pytest.raises(ValueError, match="memory=0"):
-        design.adjoint_for(2, 2, 0)
+        design.adjoint_for(2, 2, 0.0)
 
 
 @pytest.mark.slow
