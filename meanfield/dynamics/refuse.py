@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from .._check import is_concrete
+from .._types import DType
 from ..kernels import Cosine, ExpDot, Scaled, Toeplitz
 from .base import AbstractDynamics
 from .sa import SA

@@ -3,6 +3,7 @@
 from jax.sharding import Mesh
 
 from .._check import is_concrete
+from .._types import DType
 from ..kernels import Term
 from .devices import Plan
 from .expansion import Expansion, refusal
