@@ -11,7 +11,7 @@ from .._types import Array, Float, PRNGKey
 from ..kernels import AbstractKernel, Gauge, orthogonality_defect
 from ..marginal import Marginal
 from ..prefix import Prefix
-from .bounds import Bound, upper_bound
+from .bounds import EFFORTS, Bound, upper_bound
 from .engine import SADDLE
 from .maximiser import Maximiser
 from .methods import LBFGS, AbstractAscent
@@ -129,6 +129,8 @@ def _checked(kernel, rho, dim, restarts, x0, prefix, certify):
         raise ValueError(f"dim={dim!r}: tokens live on S^(dim-1) with an integer dim of at least 2")
     if x0 is None and (not isinstance(restarts, (int, np.integer)) or restarts < 1):
         raise ValueError(f"restarts={restarts!r}: pass a positive integer")
+    if certify not in (True, False, *EFFORTS):
+        raise ValueError(f"certify={certify!r}: pass True, False, {', '.join(map(repr, EFFORTS))}")
     concrete = _check.is_concrete((kernel, rho, prefix, x0))
     if certify is not False and not concrete:
         raise ValueError("certify=True needs concrete values (bounds are a host step): pass certify=False when tracing")
@@ -140,13 +142,18 @@ def _checked(kernel, rho, dim, restarts, x0, prefix, certify):
 
 
 def _symmetric(kernel, rho, dim, dtype) -> None:
-    """Compares h(z, z') with h(z', z) on random pairs of labels and tokens."""
+    """Compares h(z, z') with h(z', z) on random pairs of labels and tokens; h(z, z) must be finite."""
     random = np.random.default_rng(0)
     count = min(64, rho.n * rho.n)
     x, y = random.normal(size=(2, count, dim))
     x, y = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in (x, y))
     i, j = random.integers(0, rho.n, (2, count))
-    forth, back = (np.asarray(h) for h in _both_ways(kernel, rho.labels, x.astype(dtype), i, y.astype(dtype), j))
+    pairs = _both_ways(kernel, rho.labels, x.astype(dtype), i, y.astype(dtype), j)
+    forth, back, own = (np.asarray(h) for h in pairs)
+    if not np.isfinite(own).all():
+        raise ValueError(
+            f"h(z, z) overflows {np.dtype(dtype)}: use ExpDot(beta, shift=1), which only rescales the energy"
+        )
     defect, size = float(np.max(np.abs(forth - back))), float(np.max(np.abs(forth)))
     if defect > 1e4 * float(jnp.finfo(dtype).eps) * max(size, 1e-30):
         raise ValueError(
@@ -159,7 +166,8 @@ def _symmetric(kernel, rho, dim, dtype) -> None:
 def _both_ways(kernel, labels, x, i, y, j):
     kernel, labels = cast((kernel, labels), x.dtype)
     xi, zeta = jax.tree.map(lambda a: a[i], labels), jax.tree.map(lambda a: a[j], labels)
-    return jax.vmap(kernel)(x, xi, y, zeta), jax.vmap(kernel)(y, zeta, x, xi)
+    h = jax.vmap(kernel)
+    return h(x, xi, y, zeta), h(y, zeta, x, xi), h(x, xi, x, xi)
 
 
 def _orthogonal(kernel, rho, dim, dtype) -> None:

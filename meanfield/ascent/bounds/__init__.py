@@ -6,5 +6,6 @@ from .problem import Problem as Problem
 from .problem import problems as problems
 from .sdp import sdp_dual as sdp_dual
 from .termwise import termwise as termwise
+from .upper import EFFORTS as EFFORTS
 from .upper import Bound as Bound
 from .upper import upper_bound as upper_bound
