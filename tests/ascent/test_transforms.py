@@ -1,0 +1,63 @@
+"""vmap over kernels, first derivatives of energies and states."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+from .cases import DIM, RESTARTS, RHO, cosine, solved
+
+pytestmark = pytest.mark.slow
+
+KEY = jax.random.key(0)
+
+
+def energy(beta, offset=0.0):
+    return mf.ascend(cosine(beta, offset), RHO, DIM, KEY, restarts=RESTARTS, certify=False).energy
+
+
+def gram(x):
+    return jnp.sum(jnp.tanh(3 * x @ x.T))  # invariant under rotations
+
+
+@pytest.mark.slow
+def test_vmap_over_kernels_and_derivatives_of_the_energy():
+    betas = jnp.array([1.0, 2.0])
+    energies, slopes = jax.jit(jax.vmap(jax.value_and_grad(energy)))(betas)
+    np.testing.assert_allclose(energies[1], solved(2.0).energy, rtol=1e-10)
+    x = solved(2.0).x
+    envelope = jax.grad(lambda b: mf.energy(cosine(b), x, RHO))(2.0)
+    np.testing.assert_allclose(slopes[1], envelope, rtol=1e-8)
+
+
+def test_derivative_of_the_state_modulo_rotations():
+    """Against central differences of polished states, through the same implicit solve in both modes."""
+    from meanfield.ascent.implicit import follow
+    from meanfield.ascent.methods import LBFGS
+    from meanfield.ascent.search import search
+
+    x = solved(2.0).x
+
+    def state(beta):
+        x0 = jnp.tile(x, (RESTARTS, 1, 1))
+        found = search(cosine(beta), RHO, DIM, KEY, RESTARTS, x0, None, LBFGS(), 2000, jnp.dtype(float))
+        return gram(found.x)
+
+    def followed(beta):
+        return gram(follow(x, (cosine(beta), RHO, None)))
+
+    h = 1e-3
+    expected = (state(2.0 + h) - state(2.0 - h)) / (2 * h)
+    np.testing.assert_allclose(jax.grad(followed)(2.0), expected, rtol=1e-4)
+    np.testing.assert_allclose(jax.jvp(followed, (2.0,), (1.0,))[1], expected, rtol=1e-4)
+
+
+def test_rotations_do_not_enter_the_derivative():
+    from meanfield.ascent.implicit import follow
+
+    x = solved(2.0).x
+    tangent = jax.jvp(lambda b: follow(x, (cosine(b), RHO, None)), (2.0,), (1.0,))[1]
+    generator = jnp.array([[0.0, 1.0, 0.3], [-1.0, 0.0, -0.5], [-0.3, 0.5, 0.0]])
+    assert abs(jnp.sum(tangent * (x @ generator))) < 1e-9 and float(jnp.max(jnp.abs(tangent))) > 1e-2
