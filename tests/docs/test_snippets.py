@@ -1,4 +1,4 @@
-"""Every Python block of docs/ runs as a reader would run it (float32), and prints what the page shows."""
+"""Every Python block of docs/ runs as a reader would run it (float32), and prints what the page shows (where it shows nothing, it only runs)."""
 
 import jax
 import pytest
@@ -22,4 +22,4 @@ def test_page(name, monkeypatch):
         results = run(ROOT / "docs" / name)
     assert results
     for shown, printed in results:
-        assert agrees(shown, printed), f"the page shows\n{shown}\nand the code prints\n{printed}"
+        assert not shown or agrees(shown, printed), f"the page shows\n{shown}\nand the code prints\n{printed}"
