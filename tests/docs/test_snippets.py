@@ -1,4 +1,4 @@
-"""Every Python block of docs/ runs as a reader would run it (float32), and prints what the page shows (where it shows nothing, it only runs)."""
+"""Every Python block of docs/ runs as a reader runs it (float32) and prints what the page shows, if it shows anything."""
 
 import jax
 import pytest
