@@ -44,3 +44,36 @@ def as_user():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+# Measured at 10 CPU-seconds and more without a compile cache (they compile many programs): run by `make test-all`.
+HEAVY = {
+    "tests/observables/test_transport.py::test_sinkhorn_divergence",
+    "tests/interaction/test_expansion.py::test_gradients_and_mixed_second_derivatives",
+    "tests/interaction/test_expansion.py::test_single_precision",
+    "tests/experiments/test_dynamics_experiments.py::test_smoke[dynamics_prefix_gauges]",
+    "tests/experiments/test_dynamics_experiments.py::test_smoke[dynamics_rope]",
+    "tests/experiments/test_dynamics_experiments.py::test_smoke[dynamics_causal]",
+    "tests/experiments/test_dynamics_experiments.py::test_smoke[dynamics_rotate_values]",
+    "tests/experiments/test_dynamics_experiments.py::test_smoke[dynamics_distance_bias]",
+    "tests/experiments/test_dynamics_experiments.py::test_smoke[dynamics_generalised_rope]",
+    "tests/experiments/test_dynamics_experiments.py::test_smoke[dynamics_cosine]",
+    "tests/pretrained/test_model.py::test_initialise_makes_a_trainable_model",
+    "tests/pretrained/test_compare.py::test_measure_command",
+    "tests/propagation/test_engines.py::test_engines_agree_in_value_and_gradient",
+    "tests/propagation/test_transforms.py::test_gradients_are_those_of_finite_differences",
+    "tests/propagation/test_transforms.py::test_second_derivatives",
+    "tests/law/test_law.py::test_velocity_is_that_of_many_tokens",
+    "tests/law/test_law.py::test_mass_is_conserved_and_energy_grows",
+    "tests/dynamics/test_velocity.py::test_tiles_that_do_not_fill_up[float32-sum]",
+    "tests/dynamics/test_velocity.py::test_tiles_that_do_not_fill_up[float64-sum]",
+    "tests/design/test_learnables.py::test_gauges_are_special_orthogonal_with_finite_gradients",
+    "tests/design/test_losses.py::test_losses_are_distances_with_finite_gradients",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid in HEAVY or item.nodeid.split("[")[0] in HEAVY:
+            item.add_marker(pytest.mark.slow)
