@@ -1,5 +1,6 @@
 """Which method sums all pairs: named by the user, or chosen by predicted cost."""
 
+import jax
 from jax.sharding import Mesh
 
 from .._check import is_concrete
@@ -13,7 +14,7 @@ from .pairs import Causal
 from .series import LARGEST, degree
 from .tiled import Tiled
 
-METHODS = ("auto", "dense", "blocked", "expansion")
+METHODS = ("auto", "dense", "blocked", "expansion", "pallas")
 DENSE_PAIRS = 1024**2
 ROWS, COLUMNS = 256, 1024
 MAPPED_ROWS, MAPPED_COLUMNS = 64, 256
@@ -30,6 +31,8 @@ def choose(
     if method == "expansion":
         found, why = _expansion(terms, d, dtype, visible)
         return Expansion(found, mesh), f"expansion{where}: {why}"
+    if method == "pallas":
+        return _pallas(mesh), f"pallas{where}: asked for"
     if method == "dense" or (method == "auto" and n * n <= DENSE_PAIRS):
         why = "asked for" if method == "dense" else f"n = {n} tokens are few"
         return Tiled(Tiling(mesh=mesh)), f"dense{where}: {why}"
@@ -44,15 +47,24 @@ def choose(
 def choose_mapped(method: str | Plan, n: int) -> tuple[Tiling, str]:
     """The tiling for a kernel without structure, and why."""
     method, mesh, where = _parts(method)
-    if method == "expansion":
+    if method in ("expansion", "pallas"):
         raise ValueError(
-            "method='expansion' needs a kernel that is zonal up to gauges and position factors: use method='blocked' "
+            f"method={method!r} needs a kernel that is zonal up to gauges and position factors: use method='blocked' "
             "for Pair kernels and for products of differently gauged kernels"
         )
     if method == "dense" or (method == "auto" and n <= 256):
         return Tiling(mesh=mesh), f"mapped autodiff over all pairs at once{where}"
     why = "the kernel has no zonal structure"
     return Tiling(MAPPED_ROWS, MAPPED_COLUMNS, mesh), f"mapped autodiff in blocks{where}: {why}"
+
+
+def _pallas(mesh: Mesh | None) -> AbstractMethod:
+    """Imported on demand: Pallas is slow to import."""
+    from .pallas import Pallas
+
+    if jax.default_backend() not in ("cpu", "gpu"):
+        raise ValueError(f"method='pallas' has kernels for GPUs, not for {jax.default_backend()}: use method='blocked'")
+    return Pallas(mesh=mesh)
 
 
 def _expansion(terms, d, dtype, visible):
