@@ -51,7 +51,8 @@ def measure_batch(
     gradient, start = _start(x, gradient)
     rows = {name: start for name in transitions}
     for t in reversed(range(spec.layers)):
-        gradient, rows = _down(spec, model.weights.layer(t), streams.pop(), where, mask, t, gradient, rows)
+        down = _down(spec, model.weights.layer(t), streams.pop(), where, mask, t, gradient, rows)
+        gradient, rows = jax.block_until_ready(down)  # before the next layer is read, lest the weights of many pile up
         tick()
     influence = _arrive(spec, entrance, e, where, mask, gradient)
     return _collect(layers, last) | {

@@ -90,12 +90,13 @@ class Streamed(Weights):
         return jnp.asarray(rows).astype(dtype)
 
     def project(self, hidden: Float[Array, "*b D"]) -> Float[Array, "*b V"]:
-        return jnp.concatenate([_times_transposed(hidden, rows) for rows in self._head_slices()], axis=-1)
+        parts = [jax.block_until_ready(_times_transposed(hidden, rows)) for rows in self._head_slices()]
+        return jnp.concatenate(parts, axis=-1)
 
     def pull(self, scores: Float[Array, "*b V"]) -> Float[Array, "*b D"]:
         total, start = jnp.zeros((*scores.shape[:-1], self.checkpoint.spec.dim), scores.dtype), 0
         for rows in self._head_slices():
-            total = total + _times(scores[..., start : start + rows.shape[0]], rows)
+            total = jax.block_until_ready(total + _times(scores[..., start : start + rows.shape[0]], rows))
             start += rows.shape[0]
         return total
 
