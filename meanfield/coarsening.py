@@ -153,7 +153,13 @@ class ExponentialFit(NamedTuple):
 
 
 def exponential_fit(beta: Float[AnyArray, " K"], times: Float[AnyArray, " K"]) -> ExponentialFit:
-    """Least squares of log T on β: metastable times grow like e^{rate·β} (theory.md 1.4). Needs three points or more."""
+    """Least squares of log T on β: metastable times grow like e^{rate·β} (theory.md 1.4). Needs three points or more.
+
+    Examples:
+        >>> fit = mf.longtime.exponential_fit(np.asarray([1.0, 2.0, 3.0]), np.exp([2.0, 4.0, 6.0]))
+        >>> print(f"{fit.rate:.3f}")
+        2.000
+    """
     beta, times = np.asarray(beta, float), np.asarray(times, float)
     if beta.shape != times.shape or beta.size < 3 or not (times > 0).all():
         raise ValueError(

@@ -12,6 +12,12 @@ class Prefix(eqx.Module):
     """m frozen tokens p_k ∈ S^{d-1} with weights c_k: adds Σ_i w_i Σ_k c_k φ(⟨x_i, p_k⟩) to the energy (theory.md 1).
 
     `tokens` (m, d) unit rows, `weights` (m,) of any sum (they are strengths, not a law).
+
+    Examples:
+        >>> prefix = mf.Prefix(np.float32([[0, 0, 1]]), np.float32([0.5]))
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> mf.velocity(mf.USA(mf.ExpDot(1.0), prefix=prefix), x, mf.Marginal.circle(4)).shape
+        (4, 3)
     """
 
     tokens: Float[Array, "m d"]

@@ -15,6 +15,12 @@ def largest_curvature(landscape: AbstractLandscape, x: Float[Array, "n d"]) -> t
 
     Exact for n·d ≤ 384; above, Lanczos with full reorthogonalisation, restarted from the best Ritz vector, which gives λ
     from below. For x = {v, −v} without labels and h = e^{⟨x,y⟩}: λ = 1/e.
+
+    Examples:
+        >>> landscape = mf.ascent.bind(mf.ExpDot(1.0), mf.Marginal.circle(2), None, 2, jnp.float32)
+        >>> value, _ = mf.ascent.largest_curvature(landscape, jnp.asarray([[1.0, 0.0], [-1.0, 0.0]]))
+        >>> print(f"{value:.4f}, 1/e = {1 / np.e:.4f}")
+        0.3679, 1/e = 0.3679
     """
     # in u = v/√w the operator is symmetric in the plain inner product
     root = jnp.sqrt(landscape.rho.weights)[:, None]

@@ -99,7 +99,14 @@ class PairLandscape(AbstractLandscape):
 
 
 def bind(kernel: AbstractKernel, rho: Marginal, prefix: Prefix | None, dim: int, dtype: DTypeLike) -> AbstractLandscape:
-    """The landscape of `kernel` over (S^{dim-1})^n, evaluating once what does not depend on the tokens."""
+    """The landscape of `kernel` over (S^{dim-1})^n, evaluating once what does not depend on the tokens.
+
+    Examples:
+        >>> landscape = mf.ascent.bind(mf.Dot(), mf.Marginal.circle(2), None, 2, jnp.float32)
+        >>> energy, force = landscape(jnp.asarray([[1.0, 0.0], [1.0, 0.0]]))
+        >>> float(energy), force.shape
+        (0.5, (2, 2))
+    """
     kernel, rho, prefix = cast_parts(kernel, rho, prefix, dtype)
     terms = bound_terms(kernel, rho, dim, dtype)
     check_prefix(prefix, terms is not None, dim)

@@ -19,7 +19,14 @@ ROUNDS, MOVES, SWEEPS = 60, 25, 20
 
 
 class LabelMeasures(eqx.Module):
-    """μ_ξ_i = Σ_a p_ia δ_{y_ia}: `atoms` (n, m, d), `probabilities` (n, m) with rows of sum 1, and the energy."""
+    """μ_ξ_i = Σ_a p_ia δ_{y_ia}: `atoms` (n, m, d), `probabilities` (n, m) with rows of sum 1, and the energy.
+
+    Examples:
+        >>> rho, key = mf.Marginal.circle(3), jax.random.key(0)
+        >>> found = mf.ascent.ascend_measures(mf.Dot(), rho, 2, key, atoms=2, restarts=2)
+        >>> print(np.round(found.probabilities.sum(axis=1), 3))
+        [1. 1. 1.]
+    """
 
     atoms: Float[Array, "n m d"]
     probabilities: Float[Array, "n m"]
@@ -47,6 +54,12 @@ def ascend_measures(
     self term ½w_i²h(·, ξ_i, ·, ξ_i): one atom per label is enough where that is convex in μ_i, and up to O(1/n) otherwise.
 
     Returns the best of `restarts` random starts. For n·atoms up to about 1000. Source: arXiv 2605.30229.
+
+    Examples:
+        >>> rho, key = mf.Marginal.circle(3), jax.random.key(0)
+        >>> found = mf.ascent.ascend_measures(mf.ExpDot(1.0), rho, 2, key, atoms=2, restarts=2)
+        >>> found.atoms.shape, f"{found.energy:.3f}"
+        ((3, 2, 2), '1.359')
     """
     if atoms < 1 or restarts < 1:
         raise ValueError(f"atoms={atoms}, restarts={restarts}: both must be at least 1")

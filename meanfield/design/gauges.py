@@ -21,6 +21,12 @@ def rotation(skew: Float[Array, "d d"], map: str = "expm") -> Float[Array, "d d"
     """Q ∈ SO(d) of a skew matrix A: e^A ("expm", onto), or (I − A/2)⁻¹(I + A/2) ("cayley", cheaper, misses angle π).
 
     Raises `ValueError` for another map.
+
+    Examples:
+        >>> skew = jnp.asarray([[0.0, -np.pi / 2], [np.pi / 2, 0.0]])
+        >>> print(np.round(mf.design.rotation(skew), 3))
+        [[ 0. -1.]
+         [ 1.  0.]]
     """
     if map == "expm":
         return jax.scipy.linalg.expm(skew)
@@ -37,6 +43,13 @@ class MLPGauge(nn.Module):
     `harmonics` is 0. Use `mf.Gauge(inner, module.bind(variables))` with `variables = module.init(key, label)`.
 
     - `dim`: d. `width`, `depth`: hidden layers. `map`: see `rotation`.
+
+    Examples:
+        >>> module = mf.design.MLPGauge(dim=3, width=4, harmonics=1)
+        >>> variables = module.init(jax.random.key(0), 0.5)
+        >>> q = module.bind(variables)(0.5)
+        >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-5))
+        True
     """
 
     dim: int
@@ -60,7 +73,15 @@ class MLPGauge(nn.Module):
 
 
 class TableGauge(nn.Module):
-    """Q_ξ = map(A_ξ), a free A_ξ ∈ so(d) for each integer label ξ = 0 … `size`−1 (as `mf.Marginal.positions`)."""
+    """Q_ξ = map(A_ξ), a free A_ξ ∈ so(d) for each integer label ξ = 0 … `size`−1 (as `mf.Marginal.positions`).
+
+    Examples:
+        >>> module = mf.design.TableGauge(size=4, dim=3)
+        >>> variables = module.init(jax.random.key(0), 1)
+        >>> q = module.bind(variables)(1)
+        >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-5))
+        True
+    """
 
     size: int
     dim: int
@@ -79,6 +100,13 @@ class MultiRoPE(nn.Module):
 
     As the relative rotation is Q_ξᵀQ_ζ = Bᵀ R_{ζ−ξ} B, this is any one-parameter group e^{ξ G}, G ∈ so(d): generalised
     RoPE with one generator. `frequencies`: initial ω, one for each plane, d//2 at most.
+
+    Examples:
+        >>> module = mf.design.MultiRoPE(dim=3, frequencies=(1.0,))
+        >>> variables = module.init(jax.random.key(0), 0.5)
+        >>> q = module.bind(variables)(0.5)
+        >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-5))
+        True
     """
 
     dim: int

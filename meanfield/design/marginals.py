@@ -15,6 +15,11 @@ class FreeMarginal(eqx.Module):
     - `weights` (n,): where to start, positive with sum 1, default uniform. `Marginal.weights` of a call stay on the simplex.
 
     Keep one of them by `jax.lax.stop_gradient` in the loss, or by `optax.masked`.
+
+    Examples:
+        >>> free = mf.design.FreeMarginal(jnp.linspace(0.0, 1.0, 4))
+        >>> print(free().weights)
+        [0.25 0.25 0.25 0.25]
     """
 
     labels: Labels

@@ -17,6 +17,11 @@ class FourierProfile(eqx.Module):
 
     - `coefficients`: (a_0, …, a_m), fitted; `frequency`: ω, fitted too unless `stop_gradient` is put on it. With ω = 1 and
       labels on the circle the a_k are the Fourier coefficients of theory.md 2.
+
+    Examples:
+        >>> g = mf.design.FourierProfile(jnp.asarray([0.25, 1.0]))
+        >>> float(g(jnp.asarray(0.0)))
+        1.25
     """
 
     coefficients: Coefficients
@@ -44,6 +49,11 @@ class MonotoneSpline(eqx.Module):
     g falls from b + Σ s_k to b, where it stays beyond `reach`. Equal c_k give a straight line in the interior.
 
     - `slopes`: c (m,), fitted; `floor`: b, fitted; `reach`: where g stops falling, kept.
+
+    Examples:
+        >>> g = mf.design.MonotoneSpline(jnp.zeros(6), reach=2.0)
+        >>> bool(g(jnp.asarray(0.5)) > g(jnp.asarray(1.5)) > g(jnp.asarray(3.0)))
+        True
     """
 
     slopes: Coefficients

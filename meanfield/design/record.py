@@ -14,6 +14,11 @@ class Fit(eqx.Module):
     - `params` after the last update; `best`, those of the lowest loss, and `best_loss`.
     - `history` (k+1,): the loss after 0 … k updates; `gradient_norms` (k+1,): ‖∇ loss‖ there.
     - `status`: "steps" (all were made), "converged" (gradient below tolerance), "patience", "callback", "not finite".
+
+    Examples:
+        >>> fit = mf.design.fit(lambda p: jnp.sum(p**2), jnp.ones(2), steps=3, optimizer=optax.sgd(0.1))
+        >>> len(fit.history), fit.status
+        (4, 'steps')
     """
 
     params: PyTree

@@ -27,6 +27,12 @@ class MultiHead(AbstractDynamics):
     - `causal`: as in `SA`.
 
     Raises `ValueError` for shapes that disagree.
+
+    Examples:
+        >>> heads = mf.MultiHead.random(jax.random.key(0), heads=2, d=4, head_dim=2)
+        >>> x = mf.sphere.sample(jax.random.key(1), (5, 4))
+        >>> mf.velocity(heads, x, mf.Marginal.positions(5)).shape
+        (5, 4)
     """
 
     queries: Float[AnyArray, "H k d"]

@@ -28,6 +28,12 @@ class SA(AbstractDynamics):
 
     **Arguments** as for `USA`; with `causal` the softmax runs over visible tokens. Raises `ValueError` for sums, `Pair`
     and sign-changing position factors, which have no softmax form.
+
+    Examples:
+        >>> x = np.float32([[1, 0], [0, 1]])
+        >>> v = mf.velocity(mf.SA(mf.ExpDot(1.0)), x, mf.Marginal.circle(2))
+        >>> print(f"{v[0, 1]:.4f}, 1/(1 + e) = {1 / (1 + np.e):.4f}")
+        0.2689, 1/(1 + e) = 0.2689
     """
 
     kernel: AbstractKernel

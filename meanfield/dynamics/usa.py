@@ -26,6 +26,13 @@ class USA(AbstractDynamics):
     - `causal`: token j acts on i only where ξ_j ≤ ξ_i (the sum is not renormalised); a function chooses the scalar
       position of a composite label.
     - `prefix`: frozen tokens, visible to every token.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> rho = mf.Marginal.circle(4)
+        >>> v = mf.velocity(mf.USA(mf.ExpDot(1.0), causal=True), x, rho)
+        >>> print(np.round(v[0], 3))  # the first token sees only itself
+        [ 0.  0. -0.]
     """
 
     kernel: AbstractKernel

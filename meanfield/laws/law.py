@@ -22,6 +22,14 @@ class Law(eqx.Module):
     `ts` (T,), `theta` (M,) grid angles, `density` (T, A, M) with ∫ f_a dθ = 1, `energy` (T,), `order` (T,) =
     ‖Σ_a w_a ∫ x f_a‖, `resolved` (T,): the highest modes kept are below 1e-3 of the mass; later rows, where a law has
     become sharper than the grid, are NaN. `labels`, `weights` of the A nodes.
+
+    Source: theory.md 1.
+
+    Examples:
+        >>> start = lambda theta, label: 1 + 0.5 * jnp.cos(theta)
+        >>> law = mf.law(mf.SA(mf.ExpDot(1.0)), start, mf.Marginal.positions(1), jnp.asarray([0.0, 1.0]), grid=64)
+        >>> print(f"{law.density[-1].mean() * 2 * np.pi:.4f}", bool(law.order[1] > law.order[0]))
+        1.0000 True
     """
 
     ts: Float[Array, " T"]
@@ -58,6 +66,12 @@ def law(
     - `grid`: M, used where `density` is a function.
 
     Raises `ValueError` for kernels without structure, unrotated values, negative densities, and a grid too coarse for φ.
+
+    Examples:
+        >>> ts = jnp.asarray([0.0, 1.0])
+        >>> uniform = mf.law(mf.USA(mf.ExpDot(1.0)), np.ones((1, 64), np.float32), mf.Marginal.positions(1), ts)
+        >>> uniform.density.shape, bool(uniform.resolved.all())
+        ((2, 1, 64), True)
     """
     density = _initial(density, rho, grid)
     ts = jnp.asarray(ts, density.dtype)

@@ -23,6 +23,11 @@ def count_clusters(
 
     Returns integers (…, k), or (…) for one tolerance. Works under `jit` and `vmap` (as a call to the host); there tokens
     that are not finite count −1, elsewhere they raise `ValueError`, as do tolerances outside (0, π].
+
+    Examples:
+        >>> x = np.float32([[1, 0], [np.cos(0.1), np.sin(0.1)], [-1, 0]])
+        >>> mf.observables.count_clusters(x, (0.01, 0.2)).tolist()
+        [3, 2]
     """
     tolerances = np.asarray(tolerances, np.float64)
     if not (np.isfinite(tolerances).all() and (tolerances > 0).all() and (tolerances <= np.pi).all()):
@@ -46,12 +51,23 @@ def merge_angles(x: Tokens) -> Float[np.ndarray, " n-1"]:
 
     They are the edges of the minimum spanning tree, found by Borůvka's rounds over k-d trees: O(n log² n) time in low
     dimension and O(n) memory (in high dimension the trees help less, down to O(n²) time). `x` (n, d) unit rows.
+
+    Examples:
+        >>> x = np.float32([[1, 0], [0, 1], [-1, 0]])
+        >>> print(np.round(mf.observables.merge_angles(x), 4))
+        [1.5708 1.5708]
     """
     return _angles(_spanning_tree(_one_state(x))[1])
 
 
 def cluster_labels(x: Tokens, tolerance: ScalarLike) -> Int[np.ndarray, " n"]:
-    """The cluster 0, 1, … of every token at one tolerance (radians), numbered by first appearance."""
+    """The cluster 0, 1, … of every token at one tolerance (radians), numbered by first appearance.
+
+    Examples:
+        >>> x = np.float32([[1, 0], [-1, 0], [1, 0]])
+        >>> print(mf.observables.cluster_labels(x, 0.1))
+        [0 1 0]
+    """
     x = _one_state(x)
     edges, chords = _spanning_tree(x)
     labels = _components(len(x), edges[_angles(chords) <= float(tolerance)])

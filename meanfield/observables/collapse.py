@@ -12,6 +12,12 @@ def collapse_time(traj: Trajectory, tolerance: ScalarLike = 1e-3) -> Scalar:
     Between saved times log(1 − order) is interpolated linearly (it decays exponentially near collapse), so the time is
     differentiable; save densely for a sharp value. Where the flow stopped by `stop="collapse"` between saved times, that
     time is returned. Raises `ValueError` where the order parameter was not saved.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.flow(mf.USA(mf.Dot()), x, mf.Marginal.circle(4), jnp.linspace(0.0, 20.0, 41))
+        >>> 0 < float(mf.observables.collapse_time(traj)) < 20
+        True
     """
     if traj.order is None:
         raise ValueError("the trajectory has no order parameter: call mf.flow with 'order' in save=")

@@ -13,8 +13,11 @@ def order_parameter(x: Clouds, weights: Weights | None = None) -> Float[Array, "
 
     `x` (…, n, d), `weights` (n,), uniform by default. Raises `ValueError` for NaN tokens and wrong weights.
 
-    >>> order_parameter(jax.numpy.array([[1.0, 0.0], [-1.0, 0.0]]))
-    Array(0., dtype=float32)
+    Source: theory.md 1.
+
+    Examples:
+        >>> float(mf.observables.order_parameter(np.float32([[1, 0], [-1, 0]])))
+        0.0
     """
     x = points(x)
     mean = jnp.einsum("...nd,n->...d", x, masses(weights, x))
@@ -26,6 +29,11 @@ def effective_dimension(x: Clouds, weights: Weights | None = None) -> Float[Arra
 
     Between 1 (tokens on a line) and d (uniform on the sphere). 0, with gradient 0, where all tokens coincide.
     `x` (…, n, d), `weights` (n,), uniform by default. Raises `ValueError` for NaN tokens and wrong weights.
+
+    Examples:
+        >>> x = np.float32([[1, 0], [0, 1], [-1, 0], [0, -1]])
+        >>> float(mf.observables.effective_dimension(x))
+        2.0
     """
     x = points(x)
     return _participation_ratio(x, masses(weights, x))

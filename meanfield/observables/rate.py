@@ -14,6 +14,11 @@ def energy_rate(dynamics: AbstractDynamics, x: Tokens, rho: Marginal, method: st
 
     Equals Σ_i w_i‖ẋ_i‖² for `USA` with a symmetric kernel, rotated values and no mask, and Σ_i w_i Z_i‖ẋ_i‖² for plain
     `SA` (theory.md 1). `x` (n, d) unit rows. Raises `ValueError` as `velocity` does.
+
+    Examples:
+        >>> x = np.float32([[1, 0], [0, 1]])
+        >>> print(f"{mf.observables.energy_rate(mf.USA(mf.Dot()), x, mf.Marginal.circle(2)):.4f}")
+        0.2500
     """
     x = _check.tokens(x)
     _check.same_length(x, rho)

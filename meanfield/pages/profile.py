@@ -33,6 +33,12 @@ def view_profile(
     - `out`: path of the page, ending in .html. `selected`: name shown first; `length`: its n.
 
     Returns the path. Raises `ValueError` for another kind of architecture, an unknown name or length < 2.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])
+        >>> mf.pages.view_profile({"mine": arch}, pathlib.Path(tempfile.mkdtemp()) / "profile.html", length=32).name
+        'profile.html'
     """
     chosen = {name: preset(name) for name in NAMES} if architectures is None else dict(architectures)
     selected = next(iter(chosen), None) if selected is None else selected

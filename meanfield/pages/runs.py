@@ -15,6 +15,14 @@ def read_runs(path: str | os.PathLike) -> dict[str, xr.Dataset]:
     """{name: dataset with x (time, token, coordinate)} of a .zarr or .nc store, or of all stores in a run's folder, by name.
 
     Raises `ValueError` where there are none.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.flow(mf.USA(mf.Dot()), x, mf.Marginal.circle(4), jnp.linspace(0.0, 2.0, 5))
+        >>> store = mf.files.write_zarr(pathlib.Path(tempfile.mkdtemp()) / "run.zarr", traj.to_xarray())
+        >>> [run.sizes["token"] for run in mf.pages.read_runs(store).values()]
+        [4]
     """
     path = pathlib.Path(path)
     if not path.exists():

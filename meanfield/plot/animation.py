@@ -38,6 +38,13 @@ def animate(
     - `fps`, `dpi`: frames per second; resolution of the 4.2 × 4.8 inch page.
 
     Raises `ValueError` for another ending, a flow without x, or .mp4 without ffmpeg. Returns the path.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.flow(mf.USA(mf.Dot()), x, mf.Marginal.circle(4), jnp.linspace(0.0, 2.0, 5))
+        >>> mf.plot.animate(traj, pathlib.Path(tempfile.mkdtemp()) / "film.gif", dpi=40).name
+        'film.gif'
     """
     path = pathlib.Path(path)
     writer = _writer(path, fps)

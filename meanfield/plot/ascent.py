@@ -62,7 +62,13 @@ def _edges(values: np.ndarray) -> tuple[float, float]:
 
 
 def maximiser(best: Maximiser, rho: Marginal, cyclic: bool = False, title: str | None = None) -> Figure:
-    """The best state, and the final energies of all restarts below the proved bound. Returns the figure."""
+    """The best state, and the final energies of all restarts below the proved bound. Returns the figure.
+
+    Examples:
+        >>> best = mf.ascend(mf.ExpDot(1.0), mf.Marginal.circle(4), 2, jax.random.key(0), restarts=2)
+        >>> mf.plot.maximiser(best, mf.Marginal.circle(4), cyclic=True)
+        <Figure size 840x380 with 3 Axes>
+    """
     with style():
         fig = figure(8.4, 3.8)
         left, right = fig.subplots(1, 2, width_ratios=(1.25, 1))

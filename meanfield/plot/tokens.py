@@ -33,6 +33,11 @@ def tokens(
     - `label`: the name of that colour; `cyclic=True` for angles, whose colours close up at 2π.
     - `names`: short texts (n,) written beside the tokens, as they are (`$`, `_`, newlines are safe).
     - `ax`: where to draw; a new figure by default. Returns the figure.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> mf.plot.tokens(x, mf.Marginal.circle(4), cyclic=True)
+        <Figure size 420x380 with 2 Axes>
     """
     final, path = _state(x)
     values = _colour_values(x, rho, colour, len(final))

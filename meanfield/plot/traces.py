@@ -24,6 +24,12 @@ def traces(
     - `gap`: 1 − R on a logarithmic axis in place of R, for rates of collapse.
 
     Raises `ValueError` where neither was saved. Returns the figure.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.flow(mf.USA(mf.Dot()), x, mf.Marginal.circle(4), jnp.linspace(0.0, 2.0, 5))
+        >>> mf.plot.traces({"linear": traj}, gap=True)
+        <Figure size 520x480 with 2 Axes>
     """
     runs = {"": trajectories} if isinstance(trajectories, Trajectory) else dict(trajectories)
     panels = [name for name in ("order", "energy") if any(getattr(run, name) is not None for run in runs.values())]

@@ -49,6 +49,16 @@ def measure(
 
     Raises:
         ValueError: as `Model.logits`, and where the padding is not on the left, a name is unknown, or traced values are given.
+
+    Examples:
+        >>> spec = mf.pretrained.Spec(
+        ...     family="example", vocab=16, layers=2, dim=8, heads=2, kv_heads=2, head_dim=4, hidden=16,
+        ...     eps=1e-5, scale=0.5, alibi=mf.pretrained.Alibi(),
+        ... )
+        >>> model = mf.pretrained.initialise(spec, jax.random.key(0))
+        >>> m = mf.pretrained.measure(model, np.arange(6)[None], progress=False)
+        >>> m.mixing.shape, m.rollout.shape, f"{m.influence.sum():.4f}"
+        ((2,), (6, 6), '1.0000')
     """
     if not is_concrete(ids, mask):
         raise ValueError(

@@ -32,6 +32,18 @@ class Measurement:
 
     `dataset` holds everything per sequence (`mixing`, `mixing_token`, `mixing_norms`, `epsilon`, `epsilon_mlp`, `content`, stream
     `norms`, `order` and `dimension` by depth, raw `influence`, `prediction` by transition) and the mean `attention`.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> spec = mf.pretrained.Spec(
+        ...     family="example", vocab=16, layers=2, dim=8, heads=2, kv_heads=2, head_dim=4, hidden=16,
+        ...     eps=1e-5, scale=0.5, alibi=mf.pretrained.Alibi(),
+        ... )
+        >>> model = mf.pretrained.initialise(spec, jax.random.key(0))
+        >>> m = mf.pretrained.measure(model, np.arange(6)[None], progress=False)
+        >>> m.attention.shape, m.content.shape, m.profile("sequences").shape
+        ((2, 6, 6), (2, 2, 2), (6,))
     """
 
     dataset: xr.Dataset

@@ -19,6 +19,14 @@ def memory_estimate(
     Weights: all of them in memory, or (`stream`) one layer and a slice of the head; a layer's weights are also held in `dtype` where the
     files `stored` them in another. Activations: the stream entering every layer is kept for the pass down; inside a layer a few
     (B, H, n, n) and (B, n, width) arrays live at once. BLOOM-176B (352 GB of bfloat16), one sequence of 256 tokens: 18 GB.
+
+    Examples:
+        >>> spec = mf.pretrained.Spec(
+        ...     family="example", vocab=16, layers=2, dim=8, heads=2, kv_heads=2, head_dim=4, hidden=16,
+        ...     eps=1e-5, scale=0.5, alibi=mf.pretrained.Alibi(),
+        ... )
+        >>> mf.pretrained.memory_estimate(spec, batch=1, length=6) > 0
+        True
     """
     stored, item = np.dtype(stored).itemsize, np.dtype(dtype).itemsize
     tree = shapes(spec)

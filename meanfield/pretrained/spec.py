@@ -63,6 +63,14 @@ class Spec:
     `wiring`: "sequential" x + a, then + m(norm(x + a)); "parallel" x + a + m(norm₂ x); "parallel-shared" x + a + m(norm₁ x);
     "post-norm" BLOOM's apply_residual_connection_post_layernorm. `hidden` is the width of the MLP. `scale` multiplies q·k,
     over (layer + 1) where `scale_by_depth`. `clip` clamps q, k, v. `window`: self and window − 1 previous tokens.
+
+    Examples:
+        >>> spec = mf.pretrained.Spec(
+        ...     family="example", vocab=16, layers=2, dim=8, heads=2, kv_heads=2, head_dim=4, hidden=16,
+        ...     eps=1e-5, scale=0.5, alibi=mf.pretrained.Alibi(),
+        ... )
+        >>> spec.layers, spec.alibi_slopes.shape
+        (2, (2,))
     """
 
     family: str

@@ -12,6 +12,10 @@ def windows(
 
     `shuffle` permutes the tokens of the text first: the same tokens without their order. Raises ValueError where the text is
     shorter than one window.
+
+    Examples:
+        >>> mf.pretrained.windows(np.arange(10), count=2, length=4).tolist()
+        [[0, 1, 2, 3], [6, 7, 8, 9]]
     """
     ids = np.asarray(ids)
     if count < 1 or length < 2:

@@ -34,6 +34,13 @@ class Architecture(eqx.Module):
     - temperature: of the softmax, > 0.
 
     Parameters take mixing's floating dtype. `ValueError` names the argument, its value and the remedy.
+
+    Examples:
+        >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])
+        >>> arch.depth, arch.num_heads
+        (2, 1)
+        >>> print(f"{mf.propagation.profile(arch, 6).sum():.4f}")
+        1.0000
     """
 
     mixing: Float[Array, " T"]

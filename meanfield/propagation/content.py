@@ -12,7 +12,11 @@ from ._inputs import Numbers, check_range, floating
 
 
 class AbstractContent(eqx.Module):
-    """content(layer, i, j): logits of layer `layer` for broadcast positions i, j; shape (1, *shape) or (H, *shape)."""
+    """content(layer, i, j): logits of layer `layer` for broadcast positions i, j; shape (1, *shape) or (H, *shape).
+
+    Examples:
+        >>> mf.propagation.Diagonal(1.0).num_heads  # a content knows its depth, heads and length, or None
+    """
 
     @abc.abstractmethod
     def __call__(
@@ -40,6 +44,12 @@ class Diagonal(AbstractContent):
     """base + diagonal δ_ij: a token's logit with itself stands out by `diagonal`; base cancels in the softmax.
 
     **Arguments:** diagonal scalar, (T,), or (T, H) with T or H possibly 1; base scalar.
+
+    Examples:
+        >>> i, j = jnp.indices((2, 2))
+        >>> print(mf.propagation.Diagonal(1.5)(0, i, j)[0])
+        [[1.5 0. ]
+         [0.  1.5]]
     """
 
     diagonal: Float[Array, "*shape"]
@@ -83,7 +93,13 @@ class Diagonal(AbstractContent):
 
 
 class Logits(AbstractContent):
-    """Full logits, for instance measured ones: matrix (n, n), (T, n, n) or (T, H, n, n), before mask and position bias."""
+    """Full logits, for instance measured ones: matrix (n, n), (T, n, n) or (T, H, n, n), before mask and position bias.
+
+    Examples:
+        >>> content = mf.propagation.Logits(np.zeros((2, 3, 4, 4), np.float32))
+        >>> content.depth, content.num_heads, content.length
+        (2, 3, 4)
+    """
 
     matrix: Float[Array, "T H n n"]
 

@@ -9,7 +9,13 @@ from .._types import AnyArray
 
 
 class AbstractMask(eqx.Module):
-    """mask(i, j) is True where token i may look at token j (0-based positions, broadcast against each other)."""
+    """mask(i, j) is True where token i may look at token j (0-based positions, broadcast against each other).
+
+    Examples:
+        >>> i, j = jnp.indices((3, 3))
+        >>> mf.propagation.Causal()(i, j).sum(axis=1).tolist()  # how many tokens each sees
+        [1, 2, 3]
+    """
 
     @abc.abstractmethod
     def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
@@ -17,7 +23,12 @@ class AbstractMask(eqx.Module):
 
 
 class Causal(AbstractMask):
-    """j ≤ i."""
+    """j ≤ i.
+
+    Examples:
+        >>> bool(mf.propagation.Causal()(1, 2))
+        False
+    """
 
     def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
         """j ≤ i."""
@@ -25,7 +36,12 @@ class Causal(AbstractMask):
 
 
 class Full(AbstractMask):
-    """Every token sees every token."""
+    """Every token sees every token.
+
+    Examples:
+        >>> bool(mf.propagation.Full()(jnp.asarray(1), jnp.asarray(2)))
+        True
+    """
 
     def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
         """True."""
@@ -33,7 +49,13 @@ class Full(AbstractMask):
 
 
 class Window(AbstractMask):
-    """i − width < j ≤ i: a token sees itself and the width − 1 tokens before it."""
+    """i − width < j ≤ i: a token sees itself and the width − 1 tokens before it.
+
+    Examples:
+        >>> i, j = jnp.indices((4, 4))
+        >>> mf.propagation.Window(2)(i, j).sum(axis=1).tolist()
+        [1, 2, 2, 2]
+    """
 
     width: int = eqx.field(static=True)
 
@@ -47,7 +69,13 @@ class Window(AbstractMask):
 
 
 class PrefixLM(AbstractMask):
-    """j ≤ i, and the first `prefix` tokens all see each other."""
+    """j ≤ i, and the first `prefix` tokens all see each other.
+
+    Examples:
+        >>> i, j = jnp.indices((4, 4))
+        >>> mf.propagation.PrefixLM(3)(i, j).sum(axis=1).tolist()
+        [3, 3, 3, 4]
+    """
 
     prefix: int = eqx.field(static=True)
 

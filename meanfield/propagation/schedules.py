@@ -7,12 +7,26 @@ from ._inputs import Numbers, check_range, floating
 
 
 def constant_mixing(depth: int, value: Numbers) -> Float[Array, " T"]:
-    """λ_t = value, (depth,)."""
+    """λ_t = value, (depth,).
+
+    Source: theory.md 3.6; arXiv 2602.16837.
+
+    Examples:
+        >>> print(mf.propagation.constant_mixing(3, 0.25))
+        [0.25 0.25 0.25]
+    """
     return _checked(jnp.broadcast_to(floating(value), (_depth(depth),)))
 
 
 def power_mixing(depth: int, scale: Numbers, exponent: Numbers) -> Float[Array, " T"]:
-    """λ_t = scale / t^exponent for t = 1 … depth, (depth,)."""
+    """λ_t = scale / t^exponent for t = 1 … depth, (depth,).
+
+    Source: theory.md 3.6; arXiv 2602.16837.
+
+    Examples:
+        >>> print(mf.propagation.power_mixing(4, scale=0.5, exponent=1.0))
+        [0.5        0.25       0.16666667 0.125     ]
+    """
     scale = floating(scale)
     t = jnp.arange(1, _depth(depth) + 1).astype(scale.dtype)
     return _checked(scale / t ** floating(exponent, scale.dtype))
@@ -22,6 +36,10 @@ def measured_mixing(attention_norm: Numbers, residual_norm: Numbers) -> Float[Ar
     """λ_t = mean of ‖a‖/(‖x‖ + ‖a‖) over positions, then over sequences (arXiv 2602.16837).
 
     **Arguments:** norms ‖a‖ of what attention adds and ‖x‖ of the residual stream entering, (…, T, n).
+
+    Examples:
+        >>> print(mf.propagation.measured_mixing(np.ones((2, 3), np.float32), 3 * np.ones((2, 3), np.float32)))
+        [0.25 0.25]
     """
     a = floating(attention_norm)
     x = floating(residual_norm, a.dtype)

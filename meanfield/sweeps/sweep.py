@@ -63,6 +63,12 @@ def sweep(
 
     **Raises:** `ValueError` for an axis that fn does not take, a ragged or unnamed output, a store of another grid or
     name, or one that another run holds; a `UserWarning` says that fn's code changed since the store was begun.
+
+    Examples:
+        >>> grid = {"beta": [0.0, 1.0], "seed": [0, 1, 2]}
+        >>> ds = mf.sweep(lambda beta, seed: {"growth": jnp.exp(beta) + seed}, grid)
+        >>> ds.growth.dims, ds.growth.shape, bool(ds.ok.all())
+        (('beta', 'seed'), (2, 3), True)
     """
     begin = time.perf_counter()
     points = as_grid(grid)

@@ -19,7 +19,14 @@ CLOSED = 1e-7  # relative gap below which no further bound is tried
 
 
 class Bound(eqx.Module):
-    """`value` ≥ the energy of every configuration; `method` that gave it, and `reason` where nothing is proved."""
+    """`value` ≥ the energy of every configuration; `method` that gave it, and `reason` where nothing is proved.
+
+    Examples:
+        >>> kernel = mf.Pair(lambda x, xi, y, zeta: x @ y)
+        >>> x = np.tile(np.float32([1, 0]), (4, 1))
+        >>> mf.ascent.upper_bound(kernel, mf.Marginal.circle(4), 2, x).value  # nothing is proved for a Pair
+        inf
+    """
 
     value: float = eqx.field(static=True)
     method: str = eqx.field(static=True)
@@ -39,6 +46,12 @@ def upper_bound(
     Terms with different gauges are bounded apart and added. `x` (n, dim): a good state, from which the SDP dual takes
     its multipliers. `effort`: "cheap" leaves out the Delsarte bound, "tight" spends about 10 s on it. Unstructured
     kernels (`Pair`) have no bound: inf, with the reason.
+
+    Examples:
+        >>> x = np.tile(np.float32([1, 0]), (4, 1))
+        >>> bound = mf.ascent.upper_bound(mf.Dot(), mf.Marginal.circle(4), 2, x, effort="cheap")
+        >>> print(f"{bound.value:.4f}", bound.method)
+        0.5000 termwise
     """
     if effort not in EFFORTS:
         raise ValueError(f"effort={effort!r} is unknown: use one of {', '.join(EFFORTS)}")

@@ -8,7 +8,15 @@ from .method import AbstractAscent, Point
 
 
 class GradientAscent(AbstractAscent):
-    """Direction τ·grad with the Barzilai–Borwein step length τ = ⟨s, s⟩/⟨s, y⟩ of the last accepted move."""
+    """Direction τ·grad with the Barzilai–Borwein step length τ = ⟨s, s⟩/⟨s, y⟩ of the last accepted move.
+
+    Examples:
+        >>> method = mf.ascent.GradientAscent()
+        >>> rho, key = mf.Marginal.circle(4), jax.random.key(0)
+        >>> best = mf.ascend(mf.Dot(), rho, 2, key, restarts=2, method=method, certify=False)
+        >>> print(f"{best.energy:.3f}")
+        0.500
+    """
 
     def init(self, point: Point) -> Scalar:
         """τ = 1/max‖F‖."""

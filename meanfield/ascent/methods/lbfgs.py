@@ -22,6 +22,13 @@ class LBFGS(AbstractAscent):
 
     **Arguments**: `memory` m, the number of moves remembered. A pair with ⟨s, y⟩ ≤ 0 (the energy is not concave along
     the move) is left out. Reference: Huang, Gallivan, Absil, SIAM J. Optim. 25 (2015).
+
+    Examples:
+        >>> method = mf.ascent.LBFGS()
+        >>> rho, key = mf.Marginal.circle(4), jax.random.key(0)
+        >>> best = mf.ascend(mf.Dot(), rho, 2, key, restarts=2, method=method, certify=False)
+        >>> print(f"{best.energy:.3f}")
+        0.500
     """
 
     memory: int = eqx.field(static=True, default=8)

@@ -14,6 +14,13 @@ class Newton(AbstractAscent):
 
     Rotations are null directions of the Hessian that are orthogonal to the gradient, so the solve never sees them.
     **Arguments**: `solves`, the most Hessian products per step.
+
+    Examples:
+        >>> method = mf.ascent.Newton()
+        >>> rho, key = mf.Marginal.circle(4), jax.random.key(0)
+        >>> best = mf.ascend(mf.Dot(), rho, 2, key, restarts=2, method=method, certify=False)
+        >>> print(f"{best.energy:.3f}")
+        0.500
     """
 
     solves: int = eqx.field(static=True, default=200)

@@ -12,6 +12,13 @@ class PowerStep(AbstractAscent):
 
     Written as a step from x_i: normalise(F_i) = normalise(x_i + P_{x_i}F_i/⟨x_i, F_i⟩). Where ⟨x_i, F_i⟩ is small or
     negative (sign-changing factors) the divisor is ‖F_i‖ instead, and the engine's line search keeps the ascent monotone.
+
+    Examples:
+        >>> method = mf.ascent.PowerStep()
+        >>> rho, key = mf.Marginal.circle(4), jax.random.key(0)
+        >>> best = mf.ascend(mf.Dot(), rho, 2, key, restarts=2, method=method, certify=False)
+        >>> print(f"{best.energy:.3f}")
+        0.500
     """
 
     def init(self, point: Point) -> None:

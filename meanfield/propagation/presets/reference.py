@@ -11,6 +11,11 @@ def measured_influence(name: str = "bloom") -> Float[np.ndarray, " n"]:
 
     Read off the vector figure of arXiv 2602.16837 (bloom_measured_influence.csv beside this file). No measured profile of the other
     models is published in numbers: `meanfield measure <checkpoint>` measures one.
+
+    Examples:
+        >>> p = mf.propagation.measured_influence()
+        >>> p.shape, f"{p.sum():.4f}"
+        ((256,), '1.0000')
     """
     if name not in ("bloom", "bloom-176b"):
         raise ValueError(

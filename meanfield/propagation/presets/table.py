@@ -36,6 +36,13 @@ def preset(
       "published" follows the paper's tables (slopes 2^{−8(h+1)/H}, nothing divided by √head_dim).
 
     `ValueError` for an unknown name.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> arch = mf.propagation.preset("bloom-7b1")
+        >>> arch.depth, arch.num_heads
+        (30, 32)
     """
     table = _table()
     key = _ALIASES.get(name, name)
