@@ -43,8 +43,10 @@ from .propagation import recency_boundary as recency_boundary
 from .propagation import uniform_causal_exact as uniform_causal_exact
 from .propagation import uniform_causal_moments as uniform_causal_moments
 from .propagation import window_reach_depth as window_reach_depth
+from .realisation import AnchorPair as AnchorPair
 from .realisation import Realisation as Realisation
 from .realisation import TargetGauge as TargetGauge
+from .realisation import anchored as anchored
 from .realisation import circle_distance as circle_distance
 from .realisation import realize_law as realize_law
 from .realisation import realize_orbit as realize_orbit

@@ -47,6 +47,31 @@ def test_samples_become_the_maximiser_and_the_flow_stays():
     np.testing.assert_allclose(rotated, jnp.broadcast_to(rotated[0], rotated.shape), atol=1e-5)
 
 
+@pytest.mark.slow
+def test_in_the_plane_random_starts_reach_the_law_up_to_one_rotation():
+    samples = mf.sphere.normalize(jnp.array([1.0, 0.3]) + mf.sphere.sample(jax.random.key(1), (12, 2)))
+    made = theory.realize_law(samples)
+    start = mf.sphere.sample(jax.random.key(3), (12, 2))
+    end = mf.flow(mf.USA(made.kernel), start, made.rho, jnp.array([0.0, 80.0]), rtol=1e-8, atol=1e-10).final
+    left, _, right = np.linalg.svd(end.T @ samples)
+    turn = left @ right
+    np.testing.assert_allclose(end, samples @ turn.T, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.det(turn), 1.0, rtol=1e-12)
+    assert np.abs(turn - np.eye(2)).max() > 0.1
+
+
+@pytest.mark.slow
+def test_an_anchored_law_is_reached_itself():
+    samples = mf.sphere.sample(jax.random.key(1), (12, 3))
+    made = theory.anchored(theory.realize_law(samples), 0.2)
+    np.testing.assert_allclose(mf.energy(made.kernel, made.x, made.rho), np.e / 2 + 0.4, rtol=1e-13)
+    start = mf.sphere.sample(jax.random.key(3), (12, 3))
+    end = mf.flow(mf.USA(made.kernel), start, made.rho, jnp.array([0.0, 60.0]), rtol=1e-8, atol=1e-10).final
+    np.testing.assert_allclose(end, samples, atol=1e-6)
+    with pytest.raises(ValueError, match="no TargetGauge"):
+        theory.anchored(made)
+
+
 def test_a_map_of_prompts_is_realised_and_keeps_its_parameters():
     prompts = jnp.linspace(-1, 1, 9)
 
