@@ -10,6 +10,12 @@ import jax
 import pytest
 from jaxtyping import install_import_hook
 
+# Compiling is most of the time of the suite: these two flags of XLA halve it. They are named for this version of JAX only, as XLA ends
+# the process at a flag that it does not know.
+if jax.__version_info__[:2] == (0, 10):
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 if cache := os.environ.get("MEANFIELD_TEST_CACHE"):  # opt-in: a warm cache makes reruns while developing much faster
