@@ -1,8 +1,8 @@
 """Stores: resumed, damaged, killed, locked, full. A wrong point never comes back."""
 
 import _thread
-import gc
 import errno
+import gc
 import os
 import pathlib
 import signal
