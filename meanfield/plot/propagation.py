@@ -20,6 +20,10 @@ def profiles(
     """Influence p_j against position j, one line per named profile, the uniform 1/n dotted, a measured profile in black.
 
     Raises `ValueError` when there is nothing to draw. Returns the figure.
+
+    Examples:
+        >>> mf.plot.profiles({"uniform": np.full(8, 1 / 8)})
+        <Figure size 600x360 with 1 Axes>
     """
     if not profiles:
         raise ValueError("profiles is empty: give at least one {name: (n,) array}")
@@ -44,7 +48,13 @@ def profiles(
 
 
 def forces(result: Forces, title: str | None = None) -> Figure:
-    """The profile of every stage, the way its mean position travels down the layers, and the total drift of each force."""
+    """The profile of every stage, the way its mean position travels down the layers, and the total drift of each force.
+
+    Examples:
+        >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])
+        >>> mf.plot.forces(mf.propagation.forces(arch, 8))
+        <Figure size 1050x340 with 3 Axes>
+    """
     with style():
         fig = figure(10.5, 3.4)
         left, middle, right = fig.subplots(1, 3, width_ratios=(1.25, 1.0, 1.0))
@@ -67,7 +77,8 @@ def _drift_bars(ax, result: Forces) -> None:
     for k, name in enumerate(names):
         ax.barh(place + 0.26 * (k - 1), result.total_drift[:, k], 0.24, color=COLOURS[k + 4], label=name)
     signs = {-1: "predicted −", 0: "no prediction", 1: "predicted +"}
-    marks = [f"{name}\n({signs[s]})" for name, s in zip(result.stages, result.predicted, strict=True)]
+    rows = zip(result.stages, result.total_drift[:, 0], result.predicted, strict=True)
+    marks = [f"{name} {drift:+.3f}\n({signs[s]})" for name, drift, s in rows]
     ax.set_yticks(place, marks)
     ax.invert_yaxis()
     ax.axvline(0, color="black", linewidth=0.8)
@@ -76,14 +87,20 @@ def _drift_bars(ax, result: Forces) -> None:
 
 
 def phases(result: PhaseMap, xlabel: str, title: str | None = None) -> Figure:
-    """The shape at every grid point, and the closed-form boundary below which the smooth part rises at the end."""
+    """The shape at every grid point, and the closed-form boundary below which the smooth part rises at the end.
+
+    Examples:
+        >>> found = mf.propagation.phase_map([0.1, 2.0], [1.0, 8.0], depth=4, length=32)
+        >>> mf.plot.phases(found, "αn")
+        <Figure size 560x380 with 1 Axes>
+    """
     with style():
         fig = figure(5.6, 3.8)
         ax = fig.subplots()
         columns, rows = np.asarray(result.columns), np.asarray(result.rows)
         cmap = ListedColormap(PHASE_COLOURS)
         ax.pcolormesh(columns, rows, np.asarray(result.shape), cmap=cmap, vmin=-0.5, vmax=3.5, shading="nearest")
-        ax.contour(columns, rows, np.asarray(result.rises), levels=[0.5], colors="black", linewidths=1.2)
+        ax.contour(columns, rows, np.asarray(result.rise), levels=[0.0], colors="black", linewidths=1.2)
         ax.plot(columns, np.asarray(result.boundary), color=COLOURS[3], linestyle="--")
         ax.set(
             xlabel=xlabel, ylabel="total mixing Σλ", ylim=(rows.min(), rows.max()), xlim=(columns.min(), columns.max())

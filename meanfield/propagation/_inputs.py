@@ -1,26 +1,11 @@
 """What the user hands in: conversion to one floating dtype, and checks of concrete values before any compute."""
 
-from collections.abc import Sequence
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-Numbers = Array | np.ndarray | np.number | Sequence | float | int
-
-
-def is_concrete(value: object) -> bool:
-    """Whether the numbers in `value` can be read now; tracers are checked by their shape only."""
-    return not isinstance(value, jax.core.Tracer)
-
-
-def floating(value: Numbers, dtype: np.dtype | None = None) -> Array:
-    """`value` as a floating JAX array: of `dtype`, else of its own floating dtype, else of JAX's default one."""
-    array = jnp.asarray(value)
-    if dtype is None:
-        dtype = array.dtype if jnp.issubdtype(array.dtype, jnp.floating) else jnp.zeros(()).dtype
-    return array.astype(dtype)
+from .._check import is_concrete as is_concrete
+from ..theory.propagation import Numbers as Numbers
+from ..theory.propagation import floating as floating
 
 
 def check_range(name: str, value: Array, low: float, high: float, remedy: str) -> None:
@@ -32,7 +17,7 @@ def check_range(name: str, value: Array, low: float, high: float, remedy: str) -
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
         place = f"[{', '.join(map(str, where))}]" if where else ""
-        raise ValueError(f"{name}{place} = {values[where]} is outside [{low:g}, {high:g}]: {remedy}")
+        raise ValueError(f"{name}{place} = {values[where]:.6g} is outside [{low:g}, {high:g}]: {remedy}")
 
 
 def check_length(length: object) -> int:

@@ -50,3 +50,5 @@ from .realisation import anchored as anchored
 from .realisation import circle_distance as circle_distance
 from .realisation import realize_law as realize_law
 from .realisation import realize_orbit as realize_orbit
+from .response import harmonic_density as harmonic_density
+from .response import harmonic_response as harmonic_response

@@ -2,8 +2,10 @@
 
 from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 
 import meanfield as mf
 
@@ -12,19 +14,24 @@ RNG = np.random.default_rng(8)
 
 
 def test_rows_triangles_and_diagonal():
-    """Rows of P sum to 1, its strict upper triangle is exactly 0, P_ii = Π(1 − λ_t(1 − A_ii))."""
+    """Rows of every R and P sum to 1, strict upper triangles are exactly 0, P_ii = Π(1 − λ_t(1 − A_ii))."""
     mixing = RNG.uniform(0, 1, 5)
     arch = pp.Architecture(mixing, [0.05, 0.9], diagonal=RNG.normal(size=(5, 2)))
     product = np.asarray(pp.propagate(arch, 24))
     np.testing.assert_allclose(product.sum(1), 1, atol=1e-13)
     assert (np.triu(product, 1) == 0).all()
-    own = np.stack([np.diag(pp.attention(arch, t, 24)) for t in range(5)])
+    layers = np.stack([pp.attention(arch, t, 24) for t in range(5)])
+    residual = (1 - mixing[:, None, None]) * np.eye(24) + mixing[:, None, None] * layers
+    np.testing.assert_allclose(residual.sum(2), 1, atol=1e-14)
+    assert (np.triu(residual, 1) == 0).all()
+    own = np.diagonal(layers, axis1=1, axis2=2)
     np.testing.assert_allclose(np.diag(product), np.prod(1 - mixing[:, None] * (1 - own), axis=0), rtol=1e-12)
 
 
 def test_equal_layers_only_know_the_multiset_of_mixing():
     mixing = RNG.uniform(0, 1, 6)
-    one, other = (pp.profile(pp.Architecture(m, [0.1, 0.6], diagonal=0.4), 24) for m in (mixing, mixing[::-1].copy()))
+    orders = (mixing, mixing[[3, 0, 5, 1, 4, 2]])
+    one, other = (pp.profile(pp.Architecture(m, [0.1, 0.6], diagonal=0.4), 24) for m in orders)
     np.testing.assert_allclose(one, other, atol=1e-15)
 
 
@@ -100,6 +107,15 @@ def test_dichotomy():
         theory.diagonal_product(0.5, own, None, 3)
 
 
+def test_dichotomy_at_depth_5000():
+    """n = 64, uniform, λ_0 = ½, T = 5000: last diagonal .3658 | .0087 and mass on token 0 .0218 | .4281 for 1/t² | 1/t."""
+    found = []
+    for exponent in (2, 1):
+        arch = pp.Architecture(pp.power_mixing(5000, 0.5, exponent), [0.0])
+        found += [float(pp.diagonal_mass(arch, 64)[-1]), float(pp.profile(arch, 64)[0])]
+    np.testing.assert_allclose(found, [0.3658, 0.0218, 0.0087, 0.4281], atol=5e-5)
+
+
 def test_lags_are_negative_binomial():
     n, depth, slope = 400, 3, 0.4
     p = np.asarray(pp.profile(pp.Architecture(np.ones(depth), [slope]), n))
@@ -114,10 +130,62 @@ def test_one_slope_boundary():
     density, slope = 0.25 + 0.75 * 5 / (1 - np.exp(-5)), 0.75 * 25 / (1 - np.exp(-5))
     np.testing.assert_allclose(mixed, 2 * slope / density**2, rtol=1e-12)
     found = pp.phase_map(np.array([1.7, 1.95]), np.array([3.0]), depth=100, length=256)
-    assert found.rises[:, 0].tolist() == [1, 0]  # 2(1 − e⁻³) = 1.90
+    assert (np.asarray(found.rise[:, 0]) > 0).tolist() == [True, False]  # 2(1 − e⁻³) = 1.90
+
+
+def test_boundary_of_few_layers():
+    """T equal λ: c_2/c_1 from the step weights, and the sign of the smooth part's slope on either side."""
+    depth, decay = 6, 3.0
+    boundary = float(theory.recency_boundary(np.array([decay]), depth=depth))
+    weights = np.asarray(theory.attention_step_weights(np.full(depth, boundary / depth)))
+    np.testing.assert_allclose(weights[2] / weights[1], 1 - np.exp(-decay), rtol=1e-12)
+    found = pp.phase_map(boundary * np.array([0.97, 1.03]), np.array([decay]), depth=depth, length=256)
+    assert (np.asarray(found.rise[:, 0]) > 0).tolist() == [True, False]
 
 
 def test_uniform_profile_of_depth_twelve():
     p = np.asarray(pp.profile(pp.Architecture(np.full(12, 0.1), [0.0]), 16))
     assert int(p.argmin()) == 14
     np.testing.assert_allclose([p[0], p[14], p[15]], [0.1228, 0.0255, 0.3069], atol=5e-5)
+    first = [pp.profile(pp.Architecture(np.full(12, mixing), [0.0]), 16)[0] for mixing in (0.5, 1.0)]
+    np.testing.assert_allclose(first, [0.7957, 0.9965], atol=5e-5)
+
+
+def test_base_cancels():
+    one, other = (pp.Architecture(np.full(12, 0.3), [0.2], content=pp.Diagonal(0.7, base)) for base in (0.0, -3.0))
+    np.testing.assert_allclose(pp.profile(one, 16), pp.profile(other, 16), atol=1e-16)
+    np.testing.assert_allclose(pp.attention(one, 0, 16), pp.attention(other, 0, 16), atol=1e-15)
+
+
+def test_alibi_kernels_are_monotone():
+    """F_i(k) = E_k/(E_{i−1} + e^{d + m i}), E_k = Σ_{j≤k} e^{mj}, falls with i for every slope m and diagonal d, negative ones too."""
+    for slope in (0.0, 0.02, 0.7, 5.0):
+        for diagonal in (-8.0, 0.0, 0.5, 8.0):
+            assert pp.is_monotone(pp.attention(pp.Architecture([0.3], [slope], diagonal=diagonal), 0, 16))
+    waves = pp.Architecture([0.3], bias=lambda distance: 3 * jnp.cos(distance))
+    assert not pp.is_monotone(pp.attention(waves, 0, 16))
+
+
+def test_harmonic_response_is_a_rollout_with_gain():
+    """Its continuum limit at rate 1/n; that limit as the Bessel form, and as e^Λ times the profile of many layers with Σλ = Λ."""
+    total, decay = 1.3, 2.5
+    errors = []
+    for n in (100, 400):
+        s = (np.arange(n) + 0.5) / n
+        found = n * np.asarray(theory.harmonic_response(total, n, decay / n))
+        inside = (s > 0.1) & (s < 0.99)
+        errors.append(np.abs(found / np.asarray(theory.harmonic_density(total, s, decay)) - 1)[inside].max())
+    assert errors[1] < errors[0] / 3 and errors[1] < 0.02
+    s = np.linspace(0.05, 0.95, 7)
+    bessel = np.sqrt(total / -np.log(s)) * scipy.special.iv(1, 2 * np.sqrt(-total * np.log(s)))
+    np.testing.assert_allclose(theory.harmonic_density(total, s), bessel, rtol=1e-12)
+    layers = theory.continuum_profile(np.full(4000, total / 4000), s, decay)
+    np.testing.assert_allclose(theory.harmonic_density(total, s, decay), np.exp(total) * layers, rtol=1e-3)
+
+
+@pytest.mark.parametrize("beta,mode", [(1.0, 1), (2.0, 3)])
+def test_gain_of_a_harmonic_is_its_growth_rate(beta, mode):
+    """The mean over φ of cos(pφ) d/dφ(e^{β cos φ} sin φ): what the velocity of a uniform token gains from a displaced one."""
+    phi = 2 * np.pi * np.arange(64) / 64
+    gain = np.mean(np.cos(mode * phi) * np.exp(beta * np.cos(phi)) * (np.cos(phi) - beta * np.sin(phi) ** 2))
+    np.testing.assert_allclose(theory.growth_rates(beta, 2, [mode])[0], gain, rtol=1e-12)
