@@ -2,7 +2,7 @@
 
 import pathlib
 import sys
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import jax
 import numpy as np
@@ -11,14 +11,17 @@ import tyro
 from ._run import recorded
 from .files import write_text
 
+if TYPE_CHECKING:
+    from .propagation import Architecture
+
 
 def profile(
     architecture: Annotated[str, tyro.conf.Positional],
     length: int = 256,
     row: int = -1,
-    content: Literal["none", "mean"] = "none",
-    dataset: Literal["fineweb-edu", "dclm", "wikipedia"] = "fineweb-edu",
-    convention: Literal["checkpoint", "published"] = "checkpoint",
+    content: Literal["none", "mean"] | None = None,
+    dataset: Literal["fineweb-edu", "dclm", "wikipedia"] | None = None,
+    convention: Literal["checkpoint", "published"] | None = None,
     compare: str | None = None,
     forces: bool = True,
     out: pathlib.Path = pathlib.Path("out/profile"),
@@ -30,21 +33,21 @@ def profile(
         architecture: a preset (bloom, bloom-7b1, falcon-rw-7b, mpt-7b, mpt-30b) or a .toml or .json file describing one.
         length: tokens of the context.
         row: the position influenced, from the end if negative.
-        content: content of a preset: none, or the measured mean.
-        dataset: corpus of a preset's mixing coefficients.
-        convention: checkpoint (as the models compute) or published (as the paper's tables).
-        compare: a measured profile to compare with: a CSV file, or "bloom" for the published measurement.
+        content: content of a preset: none (default), or the measured mean.
+        dataset: corpus of a preset's mixing coefficients (default fineweb-edu).
+        convention: of a preset: checkpoint (default, as the models compute) or published (as the paper's tables).
+        compare: a measured profile: a CSV file, the influence.npz of `meanfield measure`, or "bloom" for the published one.
         forces: take the profile apart into attention, residuals, position bias and content.
         out: folder for figures, profile.csv and run.json.
         seed: nothing here is random; kept in run.json.
     """
     from . import propagation as pp
 
-    arguments = {"architecture": architecture, "length": length, "row": row, "content": content, "dataset": dataset}
-    arguments |= {"convention": convention, "compare": compare, "forces": forces}
-    with jax.enable_x64(True), recorded(out, "profile", arguments, seed) as results:
-        is_file = architecture.endswith((".toml", ".json"))
-        arch = pp.load_architecture(architecture) if is_file else pp.preset(architecture, content, dataset, convention)
+    choices = {"content": content, "dataset": dataset, "convention": convention}
+    choices = {name: value for name, value in choices.items() if value is not None}
+    arguments = {"architecture": architecture, "length": length, "row": row, "compare": compare, "forces": forces}
+    with jax.enable_x64(True), recorded(out, "profile", arguments | choices, seed) as results:
+        arch = _architecture(architecture, choices)
         p = np.asarray(pp.profile(arch, length, row))
         measured = None if compare is None else _measured(compare, length)
         parts = pp.forces(arch, length, row) if forces else None
@@ -55,6 +58,17 @@ def profile(
     sys.stdout.writelines(f"{name:<{width}}  {_cell(value)}\n" for name, value in table.items())
     sys.stdout.write(f"\nprofile.csv, figures and run.json are in {out}\n")
     return 0
+
+
+def _architecture(name: str, choices: dict[str, str]) -> "Architecture":
+    from . import propagation as pp
+
+    if not name.endswith((".toml", ".json")):
+        return pp.preset(name, **choices)
+    if choices:
+        given = " ".join(f"--{key} {value}" for key, value in choices.items())
+        raise ValueError(f"{given} belongs to a preset, architecture = {name!r} is a file: write it into the file")
+    return pp.load_architecture(name)
 
 
 def _write(out: pathlib.Path, title: str, p: np.ndarray, measured: np.ndarray | None, parts) -> None:

@@ -16,6 +16,15 @@ def attention(arch: Architecture, layer: int | Array, length: int) -> Float[Arra
     """Σ_h head_weights_h softmax_j≤allowed[(content_ij + bias_h(i − j))/temperature], (length, length).
 
     **Arguments:** layer 0 … T − 1 (negative: from the end); length n. `ValueError` for others, and for a mask that empties a row.
+
+    Source: theory.md 3; arXiv 2602.16837.
+
+    Examples:
+        >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])
+        >>> print(np.round(mf.propagation.attention(arch, layer=0, length=3), 3))
+        [[1.         0.         0.        ]
+         [0.26900002 0.731      0.        ]
+         [0.09       0.245      0.665     ]]
     """
     length = check_length(length)
     layer = check_index("layer", layer, arch.depth)
@@ -51,6 +60,8 @@ def attention_rows(
 
 def check_fits(arch: Architecture, length: int) -> None:
     """Refuses content of another length, a bias of a wrong shape, and a mask that leaves a row without a key."""
+    if not isinstance(arch, Architecture):
+        raise ValueError(f"arch is {arch!r}: pass an Architecture; a published model is pp.preset(name)")
     fits = arch.content.length
     if fits is not None and fits != length:
         raise ValueError(

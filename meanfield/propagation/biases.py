@@ -12,7 +12,12 @@ from ._inputs import Numbers, check_range, floating
 
 
 class AbstractBias(eqx.Module):
-    """bias(distance) for distance = i − j (signed, floating): the shape of distance, or (H, *distance.shape)."""
+    """bias(distance) for distance = i − j (signed, floating): the shape of distance, or (H, *distance.shape).
+
+    Examples:
+        >>> print(mf.propagation.ALiBi([0.5])(jnp.arange(3.0)))  # a bias of every distance i − j
+        [[-0.  -0.5 -1. ]]
+    """
 
     @abc.abstractmethod
     def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
@@ -25,7 +30,12 @@ class AbstractBias(eqx.Module):
 
 
 class NoBias(AbstractBias):
-    """0: position enters through the mask only."""
+    """0: position enters through the mask only.
+
+    Examples:
+        >>> print(mf.propagation.NoBias()(jnp.arange(3.0)))
+        [0. 0. 0.]
+    """
 
     def __call__(self, distance: Float[AnyArray, "..."]) -> Float[Array, "..."]:
         """0."""
@@ -41,6 +51,11 @@ class ALiBi(AbstractBias):
     """−slopes_h |i − j| (arXiv 2108.12409).
 
     **Arguments:** slopes (H,), finite and ≥ 0. `ValueError` for a negative one.
+
+    Examples:
+        >>> print(mf.propagation.ALiBi([0.5, 0.25])(jnp.arange(3.0)))
+        [[-0.   -0.5  -1.  ]
+         [-0.   -0.25 -0.5 ]]
     """
 
     slopes: Float[Array, " H"]
@@ -64,7 +79,14 @@ class ALiBi(AbstractBias):
 
 
 class RotaryDecay(AbstractBias):
-    """log (2/dim)|Σ_{k<dim/2} exp(i·distance·base^{−2k/dim})|, floored at −30: a model of RoPE's long-term decay, not RoPE."""
+    """log (2/dim)|Σ_{k<dim/2} exp(i·distance·base^{−2k/dim})|, floored at −30: a model of RoPE's long-term decay, not RoPE.
+
+    Source: arXiv 2104.09864.
+
+    Examples:
+        >>> print(np.round(mf.propagation.RotaryDecay(dim=8)(jnp.asarray([0.0, 1.0, 10.0])), 3))
+        [ 0.         -0.08800001 -0.83000004]
+    """
 
     base: float = eqx.field(static=True, default=10000.0)
     dim: int = eqx.field(static=True, default=128)
@@ -96,6 +118,11 @@ class T5Buckets(AbstractBias):
     tokens, and tokens ahead (distance < 0), share the last and the first bucket.
 
     **Arguments:** table (H, B), B even (32 in T5); max_distance (128 in T5).
+
+    Examples:
+        >>> bias = mf.propagation.T5Buckets(np.arange(8.0, dtype=np.float32)[None], max_distance=16)
+        >>> print(bias.bucket(jnp.asarray([0.0, 1.0, 3.0, 4.0, 100.0])))
+        !!! ValueError data type <class 'numpy.int32'> not inexact
     """
 
     table: Float[Array, "H B"]
@@ -133,7 +160,12 @@ class T5Buckets(AbstractBias):
 
 
 class DistanceBias(AbstractBias):
-    """Any callable pytree of i − j that returns one number per distance (every head shares it)."""
+    """Any callable pytree of i − j that returns one number per distance (every head shares it).
+
+    Examples:
+        >>> print(mf.propagation.DistanceBias(lambda distance: -jnp.sqrt(distance))(jnp.asarray([0.0, 4.0])))
+        [-0. -2.]
+    """
 
     fn: object
 
@@ -153,6 +185,10 @@ def alibi_slopes(num_heads: int, convention: str = "checkpoint", bias_max: float
     For H a power of two slopes_h = 2^{−bias_max (h+1)/H}. Otherwise, with c the largest power of two below H: the slopes of c heads,
     then of 2c heads those at places 1, 3, 5, … (1-based), H − c of them. convention="published" applies the first formula to every H,
     as the tables of arXiv 2602.16837 do. bias_max is MPT's `alibi_bias_max`.
+
+    Examples:
+        >>> print(mf.propagation.alibi_slopes(4))
+        [0.25       0.0625     0.015625   0.00390625]
     """
     if isinstance(num_heads, bool) or not isinstance(num_heads, int) or num_heads < 1:
         raise ValueError(f"num_heads = {num_heads!r} must be an integer ≥ 1")

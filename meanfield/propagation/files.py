@@ -3,6 +3,7 @@
 import json
 import pathlib
 import tomllib
+import zipfile
 
 import numpy as np
 from jaxtyping import Float
@@ -28,6 +29,14 @@ def load_architecture(path: str | pathlib.Path) -> Architecture:
     - or preset (with content, dataset, convention), whose values the keys above replace.
 
     `ValueError` names the file, the key and the remedy.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "arch.toml"
+        >>> _ = path.write_text('preset = "bloom-7b1"')
+        >>> arch = mf.propagation.load_architecture(path)
+        >>> arch.depth, arch.num_heads
+        (30, 32)
     """
     path = pathlib.Path(path)
     spec = _read(path)
@@ -42,8 +51,26 @@ def load_architecture(path: str | pathlib.Path) -> Architecture:
 
 
 def load_profile(path: str | pathlib.Path, length: int) -> Float[np.ndarray, " n"]:
-    """A profile of `length` positions: the last column of a CSV file, '#' comments and one header line skipped."""
+    """A profile of `length` positions: the last column of a CSV file, '#' comments and one header line skipped, or the array `influence`
+    of an .npz file, as `meanfield measure` writes it.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "profile.csv"
+        >>> np.savetxt(path, [[1, 0.25], [2, 0.75]], delimiter=",")
+        >>> print(mf.propagation.load_profile(path, length=2))
+        [0.25 0.75]
+    """
     path = pathlib.Path(path)
+    values = _array(path, "influence") if path.suffix.lower() == ".npz" else _last_column(path)
+    if values.shape != (length,):
+        raise ValueError(f"{path} holds {values.size} positions, the profile has {length}: use --length {values.size}")
+    if not (np.isfinite(values).all() and (values >= 0).all() and values.sum() > 0):
+        raise ValueError(f"{path}: an influence is finite and ≥ 0, with a positive sum")
+    return values
+
+
+def _last_column(path: pathlib.Path) -> Float[np.ndarray, " n"]:
     try:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip() and line[0] != "#"]
     except (OSError, UnicodeDecodeError) as error:
@@ -54,12 +81,18 @@ def load_profile(path: str | pathlib.Path, length: int) -> Float[np.ndarray, " n
     for number, cell in enumerate(cells):
         if not _is_number(cell):
             raise ValueError(f"{path}: value {number} is {cell!r}, not a number: give one influence per line")
-    if len(cells) != length:
-        raise ValueError(f"{path} holds {len(cells)} positions, the profile has {length}: use --length {len(cells)}")
-    values = np.asarray([float(cell) for cell in cells])
-    if not (np.isfinite(values).all() and (values >= 0).all() and values.sum() > 0):
-        raise ValueError(f"{path}: an influence is finite and ≥ 0, with a positive sum")
-    return values
+    return np.asarray([float(cell) for cell in cells])
+
+
+def _array(path: pathlib.Path, key: str) -> Float[np.ndarray, "*shape"]:
+    """One array of an .npz file."""
+    try:
+        arrays = dict(np.load(path, allow_pickle=False))
+        if key not in arrays:
+            raise ValueError(f"no array {key!r} among {', '.join(sorted(arrays)[:8])}")
+        return np.asarray(arrays[key], float)
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read ({error}): give an .npz with the array {key!r}") from error
 
 
 def _read(path: pathlib.Path) -> dict:
@@ -118,7 +151,9 @@ def _position(spec: dict, base: Architecture | None):
 
 
 def _bias(value: object) -> AbstractBias:
-    kind = value.get("kind") if isinstance(value, dict) else value
+    if isinstance(value, str):
+        value = {"kind": value}
+    kind = value.get("kind") if isinstance(value, dict) else None
     if kind == "rotary":
         return RotaryDecay(float(value.get("base", 10000.0)), value.get("dim", 128))
     if kind == "t5":
@@ -129,15 +164,7 @@ def _bias(value: object) -> AbstractBias:
 def _diagonal(value: object, folder: pathlib.Path):
     if not isinstance(value, dict):
         return _numbers("diagonal", value)
-    path = folder / value["file"]
-    if not path.is_file():
-        raise ValueError(f"diagonal: {path} is not a file: give an .npz beside the description")
-    with np.load(path, allow_pickle=False) as file:
-        if value["key"] not in file:
-            raise ValueError(
-                f"diagonal: {path} has no array {value['key']!r}: it has {', '.join(sorted(file.files)[:8])}"
-            )
-        return np.asarray(file[value["key"]], dtype=np.float32) * np.float32(value.get("scale", 1.0))
+    return _array(folder / value["file"], value["key"]) * value.get("scale", 1.0)
 
 
 def _numbers(name: str, value: object) -> list | float:

@@ -26,6 +26,14 @@ class Forces:
 
     Row t of a per-layer array is the state after passing t layers from the top (row 0: all mass on the row itself); the drift of a
     force is what its stage adds to the stage before, the drift of the first stage what attention adds to the start.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])
+        >>> result = mf.propagation.forces(arch, 8)
+        >>> result.stages, result.profiles.shape
+        (('attention only', '+ residuals', '+ position bias', '+ content'), (4, 8))
     """
 
     profiles: Float[np.ndarray, "S n"]
@@ -41,15 +49,18 @@ class Forces:
         return STAGES
 
     @property
-    def drift(self) -> Float[np.ndarray, "S steps"]:
-        """Change of mean position (0 first token … 1 last) that each force adds, layer by layer from the top, cumulated."""
-        return _added(self.mean_position)
+    def drift(self) -> Float[np.ndarray, "S steps 3"]:
+        """What each force adds, cumulated layer by layer from the top, to three numbers.
+
+        The mean position (0 first token … 1 last), the mass of the first tenth of positions, and that of the last tenth.
+        """
+        series = np.stack([self.mean_position, self.first_tenth, self.last_tenth], axis=-1)
+        return np.concatenate([series[:1] - series[:1, :1], np.diff(series, axis=0)])
 
     @property
     def total_drift(self) -> Float[np.ndarray, "S 3"]:
-        """In total: change of mean position, of the mass of the first tenth, of that of the last tenth."""
-        series = (self.mean_position, self.first_tenth, self.last_tenth)
-        return np.stack([_added(x)[:, -1] for x in series], axis=1)
+        """`drift` after all layers."""
+        return self.drift[:, -1]
 
     @property
     def agrees(self) -> tuple[bool, ...]:
@@ -65,6 +76,12 @@ def forces(arch: Architecture, length: int, row: int = -1) -> Forces:
     Attention only is the mask's uniform attention at λ = 1; residuals bring the mixing coefficients; then bias; then content. For a
     causal mask and ALiBi, stochastic monotonicity of the kernels predicts the signs: attention moves mass to the first token,
     residuals and the bias towards the row, a diagonal ≥ 0 towards the row, a diagonal ≤ 0 away from it.
+
+    Examples:
+        >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])
+        >>> result = mf.propagation.forces(arch, 8)
+        >>> dict(zip(result.stages, np.sign(result.total_drift).astype(int).tolist()))  # −: towards the first token
+        {'attention only': [-1, 1, -1], '+ residuals': [1, -1, 1], '+ position bias': [1, -1, 1], '+ content': [0, 0, 0]}
     """
     length = check_length(length)
     row = check_index("row", row, length)
@@ -112,7 +129,3 @@ def _monotone(arch: Architecture, length: int) -> bool:
         length = arch.content.length
     layers = range(1 if arch.content.depth is None else arch.depth)
     return all(bool(is_monotone(attention(arch, t, length))) for t in layers)
-
-
-def _added(series: Float[np.ndarray, "S steps"]) -> Float[np.ndarray, "S steps"]:
-    return np.concatenate([series[:1] - series[:1, :1], np.diff(series, axis=0)])

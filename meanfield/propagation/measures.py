@@ -12,14 +12,28 @@ from ._recurrence import matmul
 
 
 def wasserstein(p: Numbers, q: Numbers) -> Float[Array, "*batch"]:
-    """Σ_j |CDF_p(j) − CDF_q(j)| / (n − 1), both normalised: 0 for equal profiles, 1 between the two ends."""
+    """Σ_j |CDF_p(j) − CDF_q(j)| / (n − 1), both normalised: 0 for equal profiles, 1 between the two ends.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> float(mf.propagation.wasserstein([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]))
+        1.0
+    """
     p, q = _pair(p, q)
     gap = jnp.cumsum(p / p.sum(-1, keepdims=True), -1) - jnp.cumsum(q / q.sum(-1, keepdims=True), -1)
     return jnp.abs(gap[..., :-1]).sum(-1) / (p.shape[-1] - 1)
 
 
 def spearman(p: Numbers, q: Numbers) -> Float[Array, "*batch"]:
-    """Correlation of the ranks of p and q over all positions; ties share their mean rank; NaN when one is constant."""
+    """Correlation of the ranks of p and q over all positions; ties share their mean rank; NaN when one is constant.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> print(f"{mf.propagation.spearman([0.1, 0.2, 0.7], [1.0, 2.0, 3.0]):.3f}")
+        1.000
+    """
     p, q = _pair(p, q, mass=False)
     a, b = (jax.scipy.stats.rankdata(x, axis=-1).astype(p.dtype) for x in (p, q))
     a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
@@ -27,7 +41,15 @@ def spearman(p: Numbers, q: Numbers) -> Float[Array, "*batch"]:
 
 
 class UShape(eqx.Module):
-    """Whether each end of a profile stands above its middle third, and above the uniform 1/n; scalar booleans."""
+    """Whether each end of a profile stands above its middle third, and above the uniform 1/n; scalar booleans.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> u = mf.propagation.u_shape([0.5, 0.05, 0.05, 0.4])
+        >>> bool(u.holds), bool(u.strict)
+        (True, True)
+    """
 
     start_above_middle: Bool[Array, "*batch"]
     end_above_middle: Bool[Array, "*batch"]
@@ -46,7 +68,15 @@ class UShape(eqx.Module):
 
 
 def u_shape(p: Numbers) -> UShape:
-    """Both readings of U-shaped: p_1 and p_n against the mean of the middle third of positions, and against 1/n."""
+    """Both readings of U-shaped: p_1 and p_n against the mean of the middle third of positions, and against 1/n.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> u = mf.propagation.u_shape([0.9, 0.05, 0.02, 0.03])
+        >>> bool(u.start_above_middle), bool(u.end_above_uniform)
+        (True, False)
+    """
     p = _normalized(p)
     n = p.shape[-1]
     middle = p[..., n // 3 : n - n // 3].mean(-1)
@@ -55,25 +85,53 @@ def u_shape(p: Numbers) -> UShape:
 
 
 def is_u_shaped(p: Numbers, strict: bool = False) -> Bool[Array, "*batch"]:
-    """p_1 and p_n both above the mean of the middle third; strict=True: both above 1/n instead."""
+    """p_1 and p_n both above the mean of the middle third; strict=True: both above 1/n instead.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> bool(mf.propagation.is_u_shaped([0.5, 0.05, 0.05, 0.4]))
+        True
+    """
     shape = u_shape(p)
     return shape.strict if strict else shape.holds
 
 
 def primacy_mass(p: Numbers, share: float = 0.1) -> Float[Array, "*batch"]:
-    """Mass of the first ⌈share·n⌉ positions."""
+    """Mass of the first ⌈share·n⌉ positions.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> print(f"{mf.propagation.primacy_mass([0.5, 0.1, 0.1, 0.3], share=0.25):.2f}")
+        0.50
+    """
     p = _normalized(p)
     return p[..., : _count(p.shape[-1], share)].sum(-1)
 
 
 def recency_mass(p: Numbers, share: float = 0.1) -> Float[Array, "*batch"]:
-    """Mass of the last ⌈share·n⌉ positions."""
+    """Mass of the last ⌈share·n⌉ positions.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> print(f"{mf.propagation.recency_mass([0.5, 0.1, 0.1, 0.3], share=0.25):.2f}")
+        0.30
+    """
     p = _normalized(p)
     return p[..., p.shape[-1] - _count(p.shape[-1], share) :].sum(-1)
 
 
 def mean_position(p: Numbers) -> Float[Array, "*batch"]:
-    """Σ_j j p_j / (n − 1) with j = 0 … n − 1: 0 when all mass is on the first token, 1 on the last."""
+    """Σ_j j p_j / (n − 1) with j = 0 … n − 1: 0 when all mass is on the first token, 1 on the last.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> float(mf.propagation.mean_position([0.5, 0.0, 0.5]))
+        0.5
+    """
     p = _normalized(p)
     n = p.shape[-1]
     return matmul(p, jnp.arange(n).astype(p.dtype) / max(n - 1, 1))
@@ -83,6 +141,13 @@ def is_monotone(attention: Numbers, tolerance: float | None = None) -> Bool[Arra
     """Stochastic monotonicity of a causal kernel: F_i(k) ≥ F_{i+1}(k) for the row CDFs F_i(k) = Σ_{j≤k} A_ij.
 
     **Arguments:** attention (n, n) with rows summing to 1; tolerance (default: n rounding errors of its dtype).
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])
+        >>> bool(mf.propagation.is_monotone(mf.propagation.attention(arch, 0, 5)))
+        True
     """
     attention = floating(attention)
     if attention.ndim != 2 or attention.shape[0] != attention.shape[1]:
@@ -94,27 +159,43 @@ def is_monotone(attention: Numbers, tolerance: float | None = None) -> Bool[Arra
 
 
 def exclude_first(p: Numbers, count: int = 1) -> Float[Array, "*batch m"]:
-    """p without its first `count` positions, normalised: for looking past the mass that gathers on the first token."""
+    """p without its first `count` positions, normalised: for looking past the mass that gathers on the first token.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> print(mf.propagation.exclude_first([0.5, 0.125, 0.375]))
+        [0.25 0.75]
+    """
     p = floating(p)
     if not 0 <= count < p.shape[-1]:
         raise ValueError(f"count = {count} must leave at least one of {p.shape[-1]} positions")
-    rest = p[..., count:]
-    return rest / rest.sum(-1, keepdims=True)
+    return _share("p without its first positions", p[..., count:])
 
 
 def per_receptive_field(p: Numbers) -> Float[Array, "*batch n"]:
-    """p_j over the number n − j of positions that can see token j under a causal mask, normalised."""
+    """p_j over the number n − j of positions that can see token j under a causal mask, normalised.
+
+    Source: arXiv 2602.16837.
+
+    Examples:
+        >>> print(np.round(mf.propagation.per_receptive_field([0.5, 0.25, 0.25]), 3))
+        [0.30800003 0.231      0.462     ]
+    """
     p = floating(p)
     n = p.shape[-1]
-    q = p / jnp.arange(n, 0, -1).astype(p.dtype)
-    return q / q.sum(-1, keepdims=True)
+    return _share("p", p / jnp.arange(n, 0, -1).astype(p.dtype))
 
 
 def _normalized(p: Numbers) -> Float[Array, "*batch n"]:
     p = floating(p)
     if p.ndim == 0 or p.shape[-1] < 3:
         raise ValueError(f"a profile has shape {p.shape}: give (n,) with n ≥ 3")
-    _check_mass("p", p)
+    return _share("p", p)
+
+
+def _share(name: str, p: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+    _check_mass(name, p)
     return p / p.sum(-1, keepdims=True)
 
 

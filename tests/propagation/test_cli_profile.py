@@ -32,6 +32,12 @@ def test_profile_of_a_file(tmp_path, capsys):
     assert "U-shaped" in capsys.readouterr().out
 
 
+def test_choices_of_a_preset_do_not_go_with_a_file(tmp_path):
+    (tmp_path / "arch.toml").write_text("mixing = [0.1]\n")
+    with pytest.raises(ValueError, match="--content mean belongs to a preset.*arch.toml"):
+        profile(str(tmp_path / "arch.toml"), content="mean", out=tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     "text,words",
     [
@@ -44,11 +50,18 @@ def test_profile_of_a_file(tmp_path, capsys):
         ("heads = 4\n", ("mixing is missing",)),
         ("preset = 'gpt-5'\n", ("gpt-5", "mpt-30b")),
         ("mixing = [0.1]\nbias = {kind = 'kerple'}\n", ("kerple", "rotary")),
-        ("mixing = [0.1]\ndiagonal = {file = 'no.npz', key = 'd'}\n", ("no.npz", "not a file")),
+        ("mixing = [0.1]\ndiagonal = {file = 'no.npz', key = 'd'}\n", ("no.npz", "cannot be read")),
+        ("mixing = [0.1]\ndiagonal = {file = 'bad.npz', key = 'd'}\n", ("bad.npz", "cannot be read")),
+        ("mixing = [0.1]\ndiagonal = {file = 'good.npz', key = 'd'}\n", ("no array 'd' among e",)),
+        ("mixing = [0.1]\nbias = 't5'\n", ("'table' is missing",)),
+        ("mixing = [0.1]\nslopes = [-0.1]\n", ("slopes[0] = -0.1", "≥ 0")),
+        ("mixing = [0.1, 0.2]\ndiagonal = [1, 2, 3]\n", ("3 layers", "mixing has 2")),
     ],
 )
 def test_malformed_descriptions(text, words, tmp_path):
     (tmp_path / "a.toml").write_text(text)
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 cut off")
+    np.savez(tmp_path / "good.npz", e=np.zeros(1))
     with pytest.raises(ValueError) as error:
         pp.load_architecture(tmp_path / "a.toml")
     assert all(word in str(error.value) for word in ("a.toml", *words)), str(error.value)
@@ -71,3 +84,12 @@ def test_malformed_profiles(text, words, tmp_path):
     with pytest.raises(ValueError) as error:
         pp.load_profile(tmp_path / "m.csv", 3)
     assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_a_measurement_is_a_profile(tmp_path):
+    """influence.npz, as `meanfield measure` writes it."""
+    influence = np.array([0.5, 0.2, 0.3])
+    np.savez(tmp_path / "influence.npz", influence=influence, mixing=np.zeros(2))
+    np.testing.assert_array_equal(pp.load_profile(tmp_path / "influence.npz", 3), influence)
+    with pytest.raises(ValueError, match="--length 3"):
+        pp.load_profile(tmp_path / "influence.npz", 4)

@@ -66,13 +66,33 @@ def test_every_depth_of_a_profile():
     np.testing.assert_allclose(states[0], top, atol=1e-14)
 
 
-def test_float32_profiles_are_within_1e_6():
-    for name in ("bloom",):
-        expected = pp.profile(pp.preset(name, content="mean"), 1024)
-        with jax.enable_x64(False):
-            found = pp.profile(pp.preset(name, content="mean"), 1024)
-        assert found.dtype == jnp.float32
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+@pytest.mark.parametrize(
+    "name,length,size",
+    [
+        ("bloom", 1024, {}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("bloom-7b1", 16384, {}),
+                ("falcon-rw-7b", 4096, {}),
+                ("mpt-7b", 256, {}),
+                ("mpt-30b", 256, {}),
+                ("mpt-7b", 1024, {"mask": "window", "window": 100}),
+                ("mpt-7b", 256, {"mask": "prefix", "prefix": 50}),
+            )
+        ),
+    ],
+)
+def test_float32_profiles_are_within_1e_6(name, length, size):
+    def profile():
+        arch = pp.preset(name, content="mean")
+        return pp.profile(pp.Architecture(arch.mixing, bias=arch.bias, content=arch.content, **size), length)
+
+    expected = profile()
+    with jax.enable_x64(False):
+        found = profile()
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_window_has_an_exact_horizon():

@@ -82,7 +82,11 @@ def test_forces():
     uniform = pp.profile(pp.Architecture(arch.mixing, [0.0, 0.0]), 48)
     np.testing.assert_allclose(found.profiles[1], uniform, atol=1e-15)
     np.testing.assert_allclose(found.total_drift[:, 0].sum(), pp.mean_position(found.profiles[-1]) - 1, atol=1e-12)
-    assert found.drift.shape == (4, 7)
+    assert found.drift.shape == (4, 7, 3) and (found.drift[:, 0] == 0).all()
+    middle = pp.recency_mass(pp.profile_by_depth(arch, 48)[2]) - pp.recency_mass(
+        pp.profile_by_depth(pp.Architecture(arch.mixing, [0.05, 0.4]), 48)[2]
+    )
+    np.testing.assert_allclose(found.drift[3, 3, 2], middle, atol=1e-14)
     assert pp.forces(pp.Architecture([0.5, 0.5], [0.3], diagonal=[-1.0, 1.0]), 12).predicted[3] == 0
 
 
