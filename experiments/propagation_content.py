@@ -76,9 +76,11 @@ def _figure(rows: list, path: pathlib.Path) -> None:
         place = np.arange(len(MODELS))
         for k, kind in enumerate(("mean", "per head")):
             values = [next((r[3] for r in rows if r[:2] == (m, kind)), np.nan) for m in MODELS]
-            ax.bar(place + 0.38 * (k - 0.5), values, 0.36, label=f"{kind} content", hatch=("", "//")[k])
+            bars = ax.bar(place + 0.38 * (k - 0.5), values, 0.36, label=f"{kind} content", hatch=("", "//")[k])
+            ax.bar_label(bars, fmt="%+.3f", fontsize=7, padding=2)
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xticks(place, MODELS)
         ax.set(ylabel="drift of the mean position\n(+ recent, − first tokens)")
+        ax.margins(y=0.12)
         ax.legend()
     mf.plot.save(fig, path)

@@ -1,11 +1,11 @@
 """Predicted against measured influence of BLOOM-176B, in every convention and content.
 
 The measured profile (256 tokens, FineWeb-Edu) ships with the library, read off the figure of arXiv 2602.16837. No measured profile of the other
-models is at hand; `meanfield measure CHECKPOINT --text FILE --length 256` measures one, and `meanfield profile NAME --compare FILE.csv`
-compares it.
+models is at hand; the commands that measure and compare one are printed.
 """
 
 import pathlib
+import sys
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from .propagation_content import _scores
 
 pp = mf.propagation
 PUBLISHED = {"none": 0.079, "per head": 0.016, "mean": 0.091}
+OTHERS = """No measured profile of bloom-7b1, falcon-rw-7b, mpt-7b and mpt-30b is at hand. With a checkpoint and a text:
+    meanfield measure CHECKPOINT --text FILE --length 256 --out measured
+    meanfield profile bloom-7b1 --compare measured/influence.npz
+"""
 CHECKPOINT = {"none": 0.035, "per head": 0.038, "mean": 0.036}
 
 
@@ -47,6 +51,7 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
         mf.plot.profiles(shown, "BLOOM-176B: predicted and measured influence", measured / measured.sum()),
         out / "measured.png",
     )
+    sys.stdout.write(OTHERS)
     distance = {name: w for name, w, _ in rows}
     expected = {f"checkpoint slopes, content {k}": v for k, v in CHECKPOINT.items()}
     expected |= {f"published slopes, content {k}": v for k, v in PUBLISHED.items()}
