@@ -11,8 +11,11 @@ from ..block import shapes
 from ..spec import Spec
 from .tensors import Tensors
 
+Take = Callable[[np.ndarray], np.ndarray]
 
-def _whole(tensor: np.ndarray) -> np.ndarray:
+
+def whole(tensor: np.ndarray) -> np.ndarray:
+    """All of a tensor, as it is."""
     return tensor
 
 
@@ -22,7 +25,7 @@ class Source:
     parameter does not fix it."""
 
     name: str
-    take: Callable[[np.ndarray], np.ndarray] = _whole
+    take: Take = whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +40,32 @@ class Layout:
     ignored: str | None = None
 
 
-def unfuse(first: int, *blocks: int) -> Callable[[int], Callable[[np.ndarray], np.ndarray]]:
+def sources(names: dict[str, str], takes: dict[str, Take] | None = None) -> dict[str, Source]:
+    """The sources of a table of modules, ours → theirs: the weight of each (the scale of a norm) and its bias, of which a
+    model uses what its spec asks for. `takes`: how a parameter ("…/weight", "…/bias") comes out of its tensor.
+    """
+    takes, found = takes or {}, {}
+    for ours, theirs in names.items():
+        if ours in ("embedding", "head", "entrance/positions"):
+            found[ours] = Source(f"{theirs}.weight")
+            continue
+        for kind in ("weight", "bias"):
+            key = f"{ours}/{'scale' if kind == 'weight' and 'norm' in ours else kind}"
+            found[key] = Source(f"{theirs}.{kind}", takes.get(key, whole))
+    return found
+
+
+def fused(name: str, part: Callable[[int], Take]) -> tuple[dict[str, str], dict[str, Take]]:
+    """Names and takes of query, key and value that share one tensor; see `unfuse`."""
+    ours = [f"block/attention/{which}" for which in ("query", "key", "value")]
+    takes = {f"{key}/{kind}": part(k) for k, key in enumerate(ours) for kind in ("weight", "bias")}
+    return dict.fromkeys(ours, name), takes
+
+
+def unfuse(first: int, *blocks: int) -> Callable[[int], Take]:
     """Takes apart a fused projection: its leading axis is (first, sum(blocks), rest); part k is block k of every group."""
 
-    def part(k: int) -> Callable[[np.ndarray], np.ndarray]:
+    def part(k: int) -> Take:
         start, stop = sum(blocks[:k]), sum(blocks[: k + 1])
 
         def take(tensor: np.ndarray) -> np.ndarray:

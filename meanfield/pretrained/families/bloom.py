@@ -1,26 +1,9 @@
 """BLOOM: ALiBi added after q·k/√d, fused per head [q, k, v], LayerNorm on the embedding, tanh GELU, tied head."""
 
 from ..checkpoint.gguf_file import Gguf
-from ..checkpoint.layout import Layout, Source, unfuse
+from ..checkpoint.layout import Layout, fused, sources, unfuse
 from ..config import Config, divides
 from ..spec import Alibi, Spec
-
-_BLOCK = {
-    "norm1": "input_layernorm",
-    "norm2": "post_attention_layernorm",
-    "out": "self_attention.dense",
-    "up": "mlp.dense_h_to_4h",
-    "down": "mlp.dense_4h_to_h",
-    "qkv": "self_attention.query_key_value",
-}
-_GGUF_BLOCK = {
-    "norm1": "attn_norm",
-    "norm2": "ffn_norm",
-    "out": "attn_output",
-    "up": "ffn_up",
-    "down": "ffn_down",
-    "qkv": "attn_qkv",
-}
 
 
 def spec(config: Config) -> Spec:
@@ -56,15 +39,37 @@ def gguf(config: Config, file: Gguf) -> tuple[Spec, Layout]:
         "sequential",
         "output.weight" not in file.shapes,
     )
-    names = ("token_embd", "token_embd_norm", "output_norm", "output", "blk.{t}.")
-    return found, Layout(_sources(names, _GGUF_BLOCK, unfuse(1, 1, 1, 1)))
+    names, takes = fused("blk.{t}.attn_qkv", unfuse(1, 1, 1, 1))
+    names |= {
+        "embedding": "token_embd",
+        "head": "output",
+        "entrance/norm": "token_embd_norm",
+        "exit/norm": "output_norm",
+        "block/norm1": "blk.{t}.attn_norm",
+        "block/norm2": "blk.{t}.ffn_norm",
+        "block/attention/out": "blk.{t}.attn_output",
+        "block/mlp/up": "blk.{t}.ffn_up",
+        "block/mlp/down": "blk.{t}.ffn_down",
+    }
+    return found, Layout(sources(names, takes))
 
 
 def layout(spec: Spec) -> Layout:
     """The tensor names of Hugging Face's BLOOM."""
-    names = ("word_embeddings", "word_embeddings_layernorm", "ln_f", "lm_head", "h.{t}.")
-    sources = _sources(tuple("transformer." * (n != "lm_head") + n for n in names), _BLOCK, unfuse(spec.heads, 1, 1, 1))
-    return Layout(sources, prefix="transformer.")
+    at = "transformer.h.{t}."
+    names, takes = fused(at + "self_attention.query_key_value", unfuse(spec.heads, 1, 1, 1))
+    names |= {
+        "embedding": "transformer.word_embeddings",
+        "head": "lm_head",
+        "entrance/norm": "transformer.word_embeddings_layernorm",
+        "exit/norm": "transformer.ln_f",
+        "block/norm1": at + "input_layernorm",
+        "block/norm2": at + "post_attention_layernorm",
+        "block/attention/out": at + "self_attention.dense",
+        "block/mlp/up": at + "mlp.dense_h_to_4h",
+        "block/mlp/down": at + "mlp.dense_4h_to_h",
+    }
+    return Layout(sources(names, takes), prefix="transformer.")
 
 
 def _spec(vocab, layers, dim, heads, head_dim, eps, wiring, tied) -> Spec:
@@ -85,20 +90,3 @@ def _spec(vocab, layers, dim, heads, head_dim, eps, wiring, tied) -> Spec:
         embedding_norm=True,
         tied=tied,
     )
-
-
-def _sources(names, block, part) -> dict[str, Source]:
-    embedding, embedding_norm, final, head, at = names
-    sources = {"embedding": Source(f"{embedding}.weight"), "head": Source(f"{head}.weight")}
-    for ours, theirs in (("scale", "weight"), ("bias", "bias")):
-        sources[f"entrance/norm/{ours}"] = Source(f"{embedding_norm}.{theirs}")
-        sources[f"exit/norm/{ours}"] = Source(f"{final}.{theirs}")
-        for norm in ("norm1", "norm2"):
-            sources[f"block/{norm}/{ours}"] = Source(f"{at}{block[norm]}.{theirs}")
-    for theirs in ("weight", "bias"):
-        for k, name in enumerate(("query", "key", "value")):
-            sources[f"block/attention/{name}/{theirs}"] = Source(f"{at}{block['qkv']}.{theirs}", part(k))
-        sources[f"block/attention/out/{theirs}"] = Source(f"{at}{block['out']}.{theirs}")
-        for name in ("up", "down"):
-            sources[f"block/mlp/{name}/{theirs}"] = Source(f"{at}{block[name]}.{theirs}")
-    return sources

@@ -4,7 +4,7 @@ ALiBi and logits are both divided by √head_dim, slope and slope·j rounded to 
 RefinedWeb (40B) and RefinedWebModel (7B and RW) of the first releases are the same models under old keys.
 """
 
-from ..checkpoint.layout import Layout, Source, unfuse
+from ..checkpoint.layout import Layout, fused, sources, unfuse
 from ..config import Config, divides, rotary
 from ..spec import Alibi, Spec
 
@@ -20,6 +20,7 @@ def spec(config: Config) -> Spec:
     kv_heads = config.size("num_kv_heads", "n_head_kv", default=heads)
     kv_heads = kv_heads if new else 1 if multi_query else heads
     divides(config, heads, kv_heads, "num_attention_heads and num_kv_heads")
+    config.only("activation", "gelu")
     config.only("apply_residual_connection_post_layernorm", False)
     position = rotary(config, head_dim)
     return Spec(
@@ -33,7 +34,7 @@ def spec(config: Config) -> Spec:
         hidden=config.size("ffn_hidden_size", default=4 * dim),
         eps=config.number("layer_norm_epsilon", default=1e-5),
         scale=head_dim**-0.5,
-        activation=_activation(config),
+        activation="gelu",
         qkv_bias=bias,
         out_bias=bias,
         mlp_bias=bias,
@@ -52,21 +53,18 @@ def layout(spec: Spec) -> Layout:
         "parallel": ("ln_attn", "ln_mlp"),
         "parallel-shared": ("input_layernorm", ""),
     }[spec.wiring]
-    sources = {"embedding": Source("transformer.word_embeddings.weight"), "head": Source("lm_head.weight")}
-    part = unfuse(spec.kv_heads, spec.group, 1, 1)
-    for ours, theirs in (("scale", "weight"), ("bias", "bias")):
-        sources[f"exit/norm/{ours}"] = Source(f"transformer.ln_f.{theirs}")
-        sources[f"block/norm1/{ours}"] = Source(f"{at}{first}.{theirs}")
-        sources[f"block/norm2/{ours}"] = Source(f"{at}{second}.{theirs}")
-    for theirs in ("weight", "bias"):
-        for k, name in enumerate(("query", "key", "value")):
-            sources[f"block/attention/{name}/{theirs}"] = Source(
-                f"{at}self_attention.query_key_value.{theirs}", part(k)
-            )
-        sources[f"block/attention/out/{theirs}"] = Source(f"{at}self_attention.dense.{theirs}")
-        sources[f"block/mlp/up/{theirs}"] = Source(f"{at}mlp.dense_h_to_4h.{theirs}")
-        sources[f"block/mlp/down/{theirs}"] = Source(f"{at}mlp.dense_4h_to_h.{theirs}")
-    return Layout(sources, prefix="transformer.", ignored=r".*rotary.*inv_freq")
+    names, takes = fused(at + "self_attention.query_key_value", unfuse(spec.kv_heads, spec.group, 1, 1))
+    names |= {
+        "embedding": "transformer.word_embeddings",
+        "head": "lm_head",
+        "exit/norm": "transformer.ln_f",
+        "block/norm1": at + first,
+        "block/norm2": at + second,
+        "block/attention/out": at + "self_attention.dense",
+        "block/mlp/up": at + "mlp.dense_h_to_4h",
+        "block/mlp/down": at + "mlp.dense_4h_to_h",
+    }
+    return Layout(sources(names, takes), prefix="transformer.", ignored=r".*rotary.*inv_freq")
 
 
 def _wiring(config: Config, new: bool) -> str:
@@ -79,8 +77,3 @@ def _wiring(config: Config, new: bool) -> str:
     if not parallel:
         return "sequential"
     return "parallel" if new and norms == 2 else "parallel-shared"
-
-
-def _activation(config: Config) -> str:
-    config.only("activation", "gelu")
-    return "gelu"

@@ -1,6 +1,6 @@
 """GPT-2: learned positions added after the look-up, Conv1D weights (in, out), [Q|K|V], tanh GELU, tied head."""
 
-from ..checkpoint.layout import Layout, Source, unfuse
+from ..checkpoint.layout import Layout, Take, fused, sources, unfuse, whole
 from ..config import Config, divides
 from ..layers import ACTIVATIONS
 from ..spec import Spec
@@ -34,24 +34,23 @@ def spec(config: Config) -> Spec:
 def layout(spec: Spec) -> Layout:
     """The tensor names of Hugging Face's GPT-2."""
     at = "transformer.h.{t}."
-    part = unfuse(1, 1, 1, 1)
-    sources = {
-        "embedding": Source("transformer.wte.weight"),
-        "head": Source("lm_head.weight"),
-        "entrance/positions": Source("transformer.wpe.weight"),
+    names, takes = fused(at + "attn.c_attn", unfuse(1, 1, 1, 1))
+    names |= {
+        "embedding": "transformer.wte",
+        "head": "lm_head",
+        "entrance/positions": "transformer.wpe",
+        "exit/norm": "transformer.ln_f",
+        "block/norm1": at + "ln_1",
+        "block/norm2": at + "ln_2",
+        "block/attention/out": at + "attn.c_proj",
+        "block/mlp/up": at + "mlp.c_fc",
+        "block/mlp/down": at + "mlp.c_proj",
     }
-    for ours, theirs in (("scale", "weight"), ("bias", "bias")):
-        sources[f"exit/norm/{ours}"] = Source(f"transformer.ln_f.{theirs}")
-        sources[f"block/norm1/{ours}"] = Source(f"{at}ln_1.{theirs}")
-        sources[f"block/norm2/{ours}"] = Source(f"{at}ln_2.{theirs}")
-    for k, name in enumerate(("query", "key", "value")):
-        sources[f"block/attention/{name}/weight"] = Source(at + "attn.c_attn.weight", _transposed(part(k)))
-        sources[f"block/attention/{name}/bias"] = Source(at + "attn.c_attn.bias", part(k))
-    for ours, theirs in (("attention/out", "attn.c_proj"), ("mlp/up", "mlp.c_fc"), ("mlp/down", "mlp.c_proj")):
-        sources[f"block/{ours}/weight"] = Source(f"{at}{theirs}.weight", _transposed(lambda tensor: tensor))
-        sources[f"block/{ours}/bias"] = Source(f"{at}{theirs}.bias")
-    return Layout(sources, prefix="transformer.", ignored=r".*\.attn\.(bias|masked_bias)")
+    for ours, theirs in names.items():
+        if ".c_" in theirs:  # Conv1D
+            takes[f"{ours}/weight"] = _transposed(takes.get(f"{ours}/weight", whole))
+    return Layout(sources(names, takes), prefix="transformer.", ignored=r".*\.attn\.(bias|masked_bias)")
 
 
-def _transposed(take):
+def _transposed(take: Take) -> Take:
     return lambda tensor: take(tensor.T)

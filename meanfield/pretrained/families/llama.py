@@ -1,39 +1,43 @@
 """LLaMA and its kin (Mistral, Qwen2): separate projections, grouped queries, RoPE, RMSNorm, gated SiLU."""
 
+import functools
+
+import numpy as np
+
 from ..checkpoint.gguf_file import Gguf
-from ..checkpoint.layout import Layout, Source
+from ..checkpoint.layout import Layout, Take, sources
 from ..config import Config, divides, rotary
 from ..spec import Rotary, Spec
 
-_BLOCK = {
-    "norm1/scale": "input_layernorm.weight",
-    "norm2/scale": "post_attention_layernorm.weight",
-    "attention/query/weight": "self_attn.q_proj.weight",
-    "attention/query/bias": "self_attn.q_proj.bias",
-    "attention/key/weight": "self_attn.k_proj.weight",
-    "attention/key/bias": "self_attn.k_proj.bias",
-    "attention/value/weight": "self_attn.v_proj.weight",
-    "attention/value/bias": "self_attn.v_proj.bias",
-    "attention/out/weight": "self_attn.o_proj.weight",
-    "attention/out/bias": "self_attn.o_proj.bias",
-    "mlp/gate/weight": "mlp.gate_proj.weight",
-    "mlp/gate/bias": "mlp.gate_proj.bias",
-    "mlp/up/weight": "mlp.up_proj.weight",
-    "mlp/up/bias": "mlp.up_proj.bias",
-    "mlp/down/weight": "mlp.down_proj.weight",
-    "mlp/down/bias": "mlp.down_proj.bias",
+_NAMES = {
+    "embedding": "model.embed_tokens",
+    "head": "lm_head",
+    "exit/norm": "model.norm",
+    "block/norm1": "model.layers.{t}.input_layernorm",
+    "block/norm2": "model.layers.{t}.post_attention_layernorm",
+    "block/attention/query": "model.layers.{t}.self_attn.q_proj",
+    "block/attention/key": "model.layers.{t}.self_attn.k_proj",
+    "block/attention/value": "model.layers.{t}.self_attn.v_proj",
+    "block/attention/out": "model.layers.{t}.self_attn.o_proj",
+    "block/mlp/gate": "model.layers.{t}.mlp.gate_proj",
+    "block/mlp/up": "model.layers.{t}.mlp.up_proj",
+    "block/mlp/down": "model.layers.{t}.mlp.down_proj",
 }
-_GGUF_BLOCK = {
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
+_GGUF_NAMES = {
+    "embedding": "token_embd",
+    "head": "output",
+    "exit/norm": "output_norm",
+    "block/norm1": "blk.{t}.attn_norm",
+    "block/norm2": "blk.{t}.ffn_norm",
+    "block/attention/query": "blk.{t}.attn_q",
+    "block/attention/key": "blk.{t}.attn_k",
+    "block/attention/value": "blk.{t}.attn_v",
+    "block/attention/out": "blk.{t}.attn_output",
+    "block/mlp/gate": "blk.{t}.ffn_gate",
+    "block/mlp/up": "blk.{t}.ffn_up",
+    "block/mlp/down": "blk.{t}.ffn_down",
 }
+_Spec = functools.partial(Spec, family="llama", norm="rms", norm_bias=False, activation="silu", gated=True)
 
 
 def spec(config: Config) -> Spec:
@@ -46,8 +50,7 @@ def spec(config: Config) -> Spec:
     bias = config.flag("attention_bias", default=False)
     mlp_bias = config.flag("mlp_bias", default=False)
     config.only("hidden_act", "silu", "swish")
-    return Spec(
-        family="llama",
+    return _Spec(
         vocab=config.size("vocab_size"),
         layers=config.size("num_hidden_layers"),
         dim=dim,
@@ -57,10 +60,6 @@ def spec(config: Config) -> Spec:
         hidden=config.size("intermediate_size"),
         eps=config.number("rms_norm_eps", default=1e-6),
         scale=head_dim**-0.5,
-        norm="rms",
-        norm_bias=False,
-        activation="silu",
-        gated=True,
         qkv_bias=bias or qwen,
         out_bias=bias,
         mlp_bias=mlp_bias,
@@ -80,8 +79,7 @@ def gguf(config: Config, file: Gguf) -> tuple[Spec, Layout]:
     config.only("expert_count", 0)
     config.get("context_length", default=None)
     window = config.get("attention.sliding_window", default=None)
-    found = Spec(
-        family="llama",
+    found = _Spec(
         vocab=config.size("vocab_size"),
         layers=config.size("block_count"),
         dim=dim,
@@ -91,10 +89,6 @@ def gguf(config: Config, file: Gguf) -> tuple[Spec, Layout]:
         hidden=config.size("feed_forward_length"),
         eps=config.number("attention.layer_norm_rms_epsilon"),
         scale=head_dim**-0.5,
-        norm="rms",
-        norm_bias=False,
-        activation="silu",
-        gated=True,
         qkv_bias="blk.0.attn_q.bias" in file.shapes,
         out_bias="blk.0.attn_output.bias" in file.shapes,
         mlp_bias="blk.0.ffn_up.bias" in file.shapes,
@@ -107,34 +101,17 @@ def gguf(config: Config, file: Gguf) -> tuple[Spec, Layout]:
 
 def layout(spec: Spec) -> Layout:
     """The tensor names of Hugging Face's LLaMA."""
-    sources = {f"block/{ours}": Source("model.layers.{t}." + theirs) for ours, theirs in _BLOCK.items()}
-    sources |= {
-        "embedding": Source("model.embed_tokens.weight"),
-        "head": Source("lm_head.weight"),
-        "exit/norm/scale": Source("model.norm.weight"),
-    }
-    return Layout(sources, prefix="model.", ignored=r".*rotary_emb\.inv_freq")
+    return Layout(sources(_NAMES), prefix="model.", ignored=r".*rotary_emb\.inv_freq")
 
 
 def _gguf_layout(spec: Spec, permuted: bool) -> Layout:
-    sources = {}
-    for ours, theirs in _BLOCK.items():
-        module, kind = theirs.rsplit(".", 1)
-        name = f"blk.{{t}}.{_GGUF_BLOCK[module]}.{kind}"
-        head_part = ours.startswith(("attention/query", "attention/key"))
-        sources[f"block/{ours}"] = (
-            Source(name, _deinterleave(spec.head_dim)) if permuted and head_part else Source(name)
-        )
-    sources |= {
-        "embedding": Source("token_embd.weight"),
-        "head": Source("output.weight"),
-        "exit/norm/scale": Source("output_norm.weight"),
-    }
-    return Layout(sources, ignored=r"rope_freqs\.weight")
+    heads = [f"block/attention/{part}/{kind}" for part in ("query", "key") for kind in ("weight", "bias")]
+    takes = dict.fromkeys(heads, _deinterleave(spec.head_dim)) if permuted else {}
+    return Layout(sources(_GGUF_NAMES, takes), ignored=r"rope_freqs\.weight")
 
 
-def _deinterleave(head_dim: int):
-    def take(tensor):
+def _deinterleave(head_dim: int) -> Take:
+    def take(tensor: np.ndarray) -> np.ndarray:
         split = tensor.reshape(-1, head_dim // 2, 2, *tensor.shape[1:])
         return split.swapaxes(1, 2).reshape(tensor.shape)
 
@@ -153,9 +130,7 @@ def _gguf_rotary(config: Config, head_dim: int, file: Gguf) -> Rotary:
     if dim % 2 or dim > head_dim:
         raise ValueError(f"{config.where}: rope.dimension_count={dim} must be even and at most head_dim={head_dim}")
     factors = None
-    if (
-        "rope_freqs.weight" in file.shapes
-    ):  # llama 3: the converter has worked its scaling out, one factor per frequency
+    if "rope_freqs.weight" in file.shapes:  # llama 3: the converter has worked its scaling out, a factor per frequency
         if file.shapes["rope_freqs.weight"] != (dim // 2,):
             raise ValueError(f"{file.path}: rope_freqs.weight must have shape ({dim // 2},)")
         factors = tuple(float(f) for f in file.read("rope_freqs.weight"))

@@ -1,6 +1,6 @@
 """MPT: ALiBi with `alibi_bias_max`, three blocks [Q|K|V], optional clamp of all three, no biases, exact GELU."""
 
-from ..checkpoint.layout import Layout, Source, unfuse
+from ..checkpoint.layout import Layout, fused, sources, unfuse
 from ..config import Config, divides
 from ..spec import Alibi, Spec
 
@@ -49,20 +49,15 @@ def spec(config: Config) -> Spec:
 def layout(spec: Spec) -> Layout:
     """The tensor names of Hugging Face's MPT."""
     at = "transformer.blocks.{t}."
-    part = unfuse(1, 1, 1, 1)
-    return Layout(
-        {
-            "embedding": Source("transformer.wte.weight"),
-            "head": Source("lm_head.weight"),
-            "exit/norm/scale": Source("transformer.norm_f.weight"),
-            "block/norm1/scale": Source(at + "norm_1.weight"),
-            "block/norm2/scale": Source(at + "norm_2.weight"),
-            "block/attention/query/weight": Source(at + "attn.Wqkv.weight", part(0)),
-            "block/attention/key/weight": Source(at + "attn.Wqkv.weight", part(1)),
-            "block/attention/value/weight": Source(at + "attn.Wqkv.weight", part(2)),
-            "block/attention/out/weight": Source(at + "attn.out_proj.weight"),
-            "block/mlp/up/weight": Source(at + "ffn.up_proj.weight"),
-            "block/mlp/down/weight": Source(at + "ffn.down_proj.weight"),
-        },
-        prefix="transformer.",
-    )
+    names, takes = fused(at + "attn.Wqkv", unfuse(1, 1, 1, 1))
+    names |= {
+        "embedding": "transformer.wte",
+        "head": "lm_head",
+        "exit/norm": "transformer.norm_f",
+        "block/norm1": at + "norm_1",
+        "block/norm2": at + "norm_2",
+        "block/attention/out": at + "attn.out_proj",
+        "block/mlp/up": at + "ffn.up_proj",
+        "block/mlp/down": at + "ffn.down_proj",
+    }
+    return Layout(sources(names, takes), prefix="transformer.")

@@ -1,6 +1,6 @@
 """GPT-NeoX (Pythia): fused per head [q, k, v], RoPE on a fraction of the coordinates, parallel residual, untied head."""
 
-from ..checkpoint.layout import Layout, Source, unfuse
+from ..checkpoint.layout import Layout, fused, sources, unfuse
 from ..config import Config, divides, rotary
 from ..layers import ACTIVATIONS
 from ..spec import Spec
@@ -37,16 +37,16 @@ def spec(config: Config) -> Spec:
 def layout(spec: Spec) -> Layout:
     """The tensor names of Hugging Face's GPT-NeoX."""
     at = "gpt_neox.layers.{t}."
-    part = unfuse(spec.heads, 1, 1, 1)
-    sources = {"embedding": Source("gpt_neox.embed_in.weight"), "head": Source("embed_out.weight")}
-    for ours, theirs in (("scale", "weight"), ("bias", "bias")):
-        sources[f"exit/norm/{ours}"] = Source(f"gpt_neox.final_layer_norm.{theirs}")
-        sources[f"block/norm1/{ours}"] = Source(f"{at}input_layernorm.{theirs}")
-        sources[f"block/norm2/{ours}"] = Source(f"{at}post_attention_layernorm.{theirs}")
-    for theirs in ("weight", "bias"):
-        for k, name in enumerate(("query", "key", "value")):
-            sources[f"block/attention/{name}/{theirs}"] = Source(f"{at}attention.query_key_value.{theirs}", part(k))
-        sources[f"block/attention/out/{theirs}"] = Source(f"{at}attention.dense.{theirs}")
-        sources[f"block/mlp/up/{theirs}"] = Source(f"{at}mlp.dense_h_to_4h.{theirs}")
-        sources[f"block/mlp/down/{theirs}"] = Source(f"{at}mlp.dense_4h_to_h.{theirs}")
-    return Layout(sources, prefix="gpt_neox.", ignored=r".*attention\.(bias|masked_bias|rotary_emb\.inv_freq)")
+    names, takes = fused(at + "attention.query_key_value", unfuse(spec.heads, 1, 1, 1))
+    names |= {
+        "embedding": "gpt_neox.embed_in",
+        "head": "embed_out",
+        "exit/norm": "gpt_neox.final_layer_norm",
+        "block/norm1": at + "input_layernorm",
+        "block/norm2": at + "post_attention_layernorm",
+        "block/attention/out": at + "attention.dense",
+        "block/mlp/up": at + "mlp.dense_h_to_4h",
+        "block/mlp/down": at + "mlp.dense_4h_to_h",
+    }
+    buffers = r".*attention\.(bias|masked_bias|rotary_emb\.inv_freq)"
+    return Layout(sources(names, takes), prefix="gpt_neox.", ignored=buffers)
