@@ -28,6 +28,13 @@ def load(path: str | pathlib.Path, *, stream: bool = False, dtype: Any = "float3
     Raises:
         ValueError, FileNotFoundError: naming the file, key or tensor that is missing, unused, of the wrong shape, damaged or
             not supported.
+
+    Examples:
+        >>> try:
+        ...     mf.pretrained.load("no/such/folder")
+        ... except FileNotFoundError as error:
+        ...     print(str(error).split(":")[0])
+        no/such/folder is neither a folder with config.json and safetensors nor a .gguf file
     """
     path = pathlib.Path(path)
     dtype = float_dtype(dtype)
@@ -41,6 +48,9 @@ def load(path: str | pathlib.Path, *, stream: bool = False, dtype: Any = "float3
         checkpoint = Checkpoint(*from_gguf(file), file)
         tokenizer = gguf_tokenizer(file.metadata)
     else:
-        raise FileNotFoundError(f"{path} is neither a folder with config.json and safetensors nor a .gguf file")
+        raise FileNotFoundError(
+            f"{path} is neither a folder with config.json and safetensors nor a .gguf file: nothing is downloaded, fetch "
+            f"the files first, e.g. `hf download {path} --local-dir DIR`, and pass their folder"
+        )
     weights = Streamed(checkpoint) if stream else resident(checkpoint)
     return Model(checkpoint.spec, weights, dtype, tokenizer)

@@ -25,6 +25,15 @@ class Model(eqx.Module):
     `weights` are a differentiable pytree when they are in memory, else they are read from disk layer by layer. `dtype` is the
     precision of the arithmetic (float32 unless asked otherwise), whatever the files store. `tokenizer`: a `tokenizers.Tokenizer`
     or None.
+
+    Examples:
+        >>> spec = mf.pretrained.Spec(
+        ...     family="example", vocab=16, layers=2, dim=8, heads=2, kv_heads=2, head_dim=4, hidden=16,
+        ...     eps=1e-5, scale=0.5, alibi=mf.pretrained.Alibi(),
+        ... )
+        >>> model = mf.pretrained.initialise(spec, jax.random.key(0))
+        >>> bool(jnp.isfinite(model.logits(np.arange(6)[None])).all())
+        True
     """
 
     spec: Spec = eqx.field(static=True)
@@ -51,7 +60,7 @@ class Model(eqx.Module):
         where = contexts(self.spec, self.dtype, mask)
         x = enter(self.spec, self.weights.part("entrance"), self.weights.lookup(ids, self.dtype), where)
         for t in range(self.spec.layers):
-            x = advance(self.spec, self.weights.layer(t), x, where, t)
+            x = jax.block_until_ready(advance(self.spec, self.weights.layer(t), x, where, t))
         return self.weights.project(leave(self.spec, self.weights.part("exit"), x))
 
     def encode(self, text: str) -> np.ndarray:
@@ -65,6 +74,8 @@ class Model(eqx.Module):
 
 def checked(model: Model, ids: Ids, mask: Mask) -> tuple[Int[Array, "B n"], Bool[Array, "B n"]]:
     """ids as int32 and mask as bool, after the checks that `Model.logits` names."""
+    if not isinstance(model, Model):
+        raise ValueError(f"model is a {type(model).__name__}: pass mf.pretrained.load(path)")
     spec = model.spec
     if ids.ndim != 2 or ids.shape[1] < 1 or ids.shape[0] < 1:
         raise ValueError(
@@ -136,6 +147,15 @@ def initialise(spec: Spec, key: Key[Array, ""] | Int[Array, "2"], dtype: Any = N
     """A model of that spec with random weights (normal 0.02, norms 1), to be trained: `model.weights` is a pytree.
 
     Nothing that `meanfield.pretrained.load` returns is ever random.
+
+    Examples:
+        >>> spec = mf.pretrained.Spec(
+        ...     family="example", vocab=16, layers=2, dim=8, heads=2, kv_heads=2, head_dim=4, hidden=16,
+        ...     eps=1e-5, scale=0.5, alibi=mf.pretrained.Alibi(),
+        ... )
+        >>> model = mf.pretrained.initialise(spec, jax.random.key(0))
+        >>> model.logits(np.arange(6)[None]).shape
+        (1, 6, 16)
     """
     dtype = np.dtype(dtype or np.float32)
     keys = jax.random.split(key, 5)
