@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ._check import describe
 from ._types import AnyArray, Array, Float, Real
 
 
@@ -31,11 +32,14 @@ def as_callable(fn: Callable) -> Callable:
     return fn
 
 
-def as_parameter(value: float | int | Real[AnyArray, "..."]) -> Float[Array, "..."]:
+def as_parameter(value: float | int | Real[AnyArray, "..."], name: str = "the parameter") -> Float[Array, "..."]:
     """A Python or NumPy number as a floating JAX array: a differentiable leaf that does not recompile when it changes.
 
-    A number stays a value where a kernel is built under `jax.jit`: the length of expansions is chosen from it.
+    A number stays a value where a kernel is built under `jax.jit`: the length of expansions is chosen from it. Raises
+    `ValueError` for what is no number.
     """
+    if not isinstance(value, (jax.Array, np.ndarray, np.number, float, int, list, tuple)):
+        raise ValueError(f"{name} is {describe(value)}: pass a number or an array of numbers")
     if isinstance(value, (jax.Array, np.ndarray)) and jnp.issubdtype(value.dtype, jnp.floating):
         return _now(lambda: jnp.asarray(value), value)
     return _now(lambda: jnp.asarray(value, dtype=jnp.result_type(float)), value)

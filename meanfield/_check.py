@@ -10,11 +10,27 @@ def is_concrete(*trees) -> bool:
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
 
 
+def describe(value: object) -> str:
+    """What `value` is, for a message: "is {describe(value)}"."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, (jax.Array, np.ndarray)):
+        return f"an array of shape {value.shape}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    return f"of type {type(value).__name__}"
+
+
 def as_array(x, name: str):
-    """`x` as a JAX array; float64 input while x64 is off is refused instead of silently rounded."""
+    """`x` as a JAX array; float64 input while x64 is off is refused instead of silently rounded.
+
+    A list of Python numbers has no dtype of its own and takes JAX's default one.
+    """
     if isinstance(x, jax.Array):
         return x
-    x = np.asarray(x)
+    if not isinstance(x, (np.ndarray, np.generic)):
+        x = np.asarray(x)
+        x = x.astype(jnp.result_type(float)) if x.dtype == np.float64 else x
     if x.dtype == np.float64 and not jax.config.jax_enable_x64:
         raise ValueError(
             f"{name} is float64 but x64 is off, so it would be rounded to float32: call "
@@ -64,8 +80,21 @@ def tokens(x, name: str = "x", unit: bool = False):
     return x
 
 
+def marginal(rho) -> None:
+    """A `Marginal`, by what it has: this file knows no types of the library."""
+    if not isinstance(getattr(rho, "n", None), int):
+        raise ValueError(f"rho is {describe(rho)}: wrap the labels, rho = mf.Marginal(labels)")
+
+
+def random_key(key) -> None:
+    """A key of `jax.random`, of either kind."""
+    if not isinstance(key, (jax.Array, np.ndarray)):
+        raise ValueError(f"key is {describe(key)}: pass a random key, such as jax.random.key(0)")
+
+
 def same_length(x, rho, name: str = "x") -> None:
     """One label per token."""
+    marginal(rho)
     if x.shape[0] != rho.n:
         raise ValueError(
             f"{name} has {x.shape[0]} tokens but rho has {rho.n} labels: give every token one label "

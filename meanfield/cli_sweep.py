@@ -90,10 +90,12 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> int:
 
 
 def _read(path: pathlib.Path) -> dict:
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist: begin from `meanfield sweep --example > {path}`")
     try:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path} is no TOML: {error}; `meanfield sweep --example` shows a file") from error
     if unknown := set(config) - {"name", "model", "grid", "figure"}:
         raise ValueError(f"{path}: {min(unknown)!r} is unknown: a sweep has name, [model], [grid] and [[figure]]")
     for table in ("model", "grid"):
@@ -105,7 +107,7 @@ def _read(path: pathlib.Path) -> dict:
 def _model(table: dict) -> Model:
     known = {field.name for field in fields(Model)}
     if unknown := set(table) - known:
-        raise ValueError(f"[model] has {min(unknown)!r}: of {sorted(known)}")
+        raise ValueError(f"[model] has {min(unknown)!r}, which is unknown: use {', '.join(map(repr, sorted(known)))}")
     if "kernel" not in table:
         raise ValueError("[model] needs a kernel, such as kernel = 'ExpDot(beta, shift=1)'")
     return Model(**{name: tuple(value) if isinstance(value, list) else value for name, value in table.items()})
@@ -130,9 +132,11 @@ def _axis(name: str, values: object) -> np.ndarray:
 def _figure(ds, figure: dict, out: pathlib.Path, number: int) -> None:
     known = {"variable", "x", "y", "spread", "at", "title", "file"}
     if unknown := set(figure) - known:
-        raise ValueError(f"[[figure]] has {min(unknown)!r}: of {sorted(known)}")
+        raise ValueError(
+            f"[[figure]] has {min(unknown)!r}, which is unknown: use {', '.join(map(repr, sorted(known)))}"
+        )
     if "variable" not in figure:
-        raise ValueError(f"[[figure]] {number} names no variable: of {sorted(map(str, ds.data_vars))}")
+        raise ValueError(f"[[figure]] {number} names no variable: use one of {', '.join(map(str, ds.data_vars))}")
     file = figure.pop("file", f"{number:02d}-{figure['variable']}.png")
     if isinstance(figure.get("spread"), list):
         figure["spread"] = tuple(figure["spread"])

@@ -8,7 +8,7 @@ from ._callable import evaluate
 from ._types import Array, Devices, DType, Float, Scalar, Tokens
 from .interaction import AbstractMethod, Plan, Tiling, choose, choose_mapped, mapped_potential, place, plan
 from .interaction.bound import bound_terms, cast_parts, check_prefix, prefix_sides, sides, zonal_only
-from .kernels import AbstractKernel, Term
+from .kernels import AbstractKernel, Term, require_kernel
 from .marginal import Marginal
 from .prefix import Prefix
 
@@ -27,7 +27,13 @@ def energy(
 
     **Arguments**: `x` (n, d) unit rows, `rho` with n labels; `method` and `devices` as in `velocity`. Returns a scalar
     of the dtype of x. Raises `ValueError` as `velocity` does. Source: theory.md 1; arXiv 2605.30229.
+
+    Examples:
+        >>> x = np.float32([[1, 0], [1, 0]])
+        >>> float(mf.energy(mf.Dot(), x, mf.Marginal.circle(2)))  # all tokens in one point: φ(1)/2
+        0.5
     """
+    require_kernel(kernel)
     x = _check.tokens(x)
     _check.same_length(x, rho)
     chosen = plan(method, devices)

@@ -17,7 +17,7 @@ from .coarsening import ExponentialFit as ExponentialFit
 from .coarsening import Merge as Merge
 from .coarsening import Plateau as Plateau
 from .coarsening import exponential_fit as exponential_fit
-from .dynamics import AbstractDynamics, MultiHead, Noisy, PeriNorm, PreNorm, refuse_values
+from .dynamics import AbstractDynamics, MultiHead, Noisy, PeriNorm, PreNorm, refuse_values, require_dynamics
 from .energy import bind_energy
 from .kernels import AbstractKernel, terms
 from .marginal import Marginal
@@ -60,7 +60,15 @@ def coarsen(
     - `max_steps`: also the length of the result, padded by NaN.
 
     Returns a `Coarsening`. Raises `ValueError` for bad input. Source: theory.md 1.4 and 1.7; arXiv 2410.06833.
+
+    Examples:
+        >>> with jax.enable_x64(True):
+        ...     x = mf.sphere.sample(jax.random.key(0), (6, 2))
+        ...     run = mf.coarsen(mf.USA(mf.ExpDot(9.0, shift=1.0)), x, mf.Marginal.circle(6), 1e6)
+        ...     mf.longtime.CoarseningStatus(int(run.status)).name, len(run.merges()) > 0
+        ('ONE_CLUSTER', True)
     """
+    require_dynamics(dynamics)
     x0 = _check.tokens(x0, "x0", unit=True)
     _check.same_length(x0, rho, "x0")
     dtype = x0.dtype

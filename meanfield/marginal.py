@@ -21,6 +21,11 @@ class Marginal(eqx.Module):
     - `weights`: (n,), non-negative with sum 1; uniform by default.
 
     Raises `ValueError` for unequal lengths, NaN labels, negative weights or weights that do not sum to 1.
+
+    Examples:
+        >>> rho = mf.Marginal(jnp.asarray([0.0, 1.0, 2.0]), np.float32([0.5, 0.25, 0.25]))
+        >>> rho.n, float(rho.weights.sum())
+        (3, 1.0)
     """
 
     labels: Labels
@@ -31,7 +36,10 @@ class Marginal(eqx.Module):
         leaves = jax.tree.leaves(self.labels)
         lengths = sorted({leaf.shape[0] if leaf.ndim else 0 for leaf in leaves})
         if len(lengths) != 1 or lengths[0] == 0:
-            raise ValueError(f"labels must share one leading length n ≥ 1, got leading lengths {lengths}")
+            raise ValueError(
+                f"labels must share one leading length n ≥ 1, got leading lengths {lengths}: pass an array (n,), or "
+                "mf.Marginal.circle(n), mf.Marginal.positions(n), mf.Marginal.interval(n)"
+            )
         for leaf in leaves:
             if _check.is_concrete(leaf) and not np.isfinite(np.asarray(leaf)).all():
                 raise ValueError("labels contain NaN or infinite values: every token needs a finite label")

@@ -54,8 +54,14 @@ def fit(
 
     Returns a `Fit`. A loss or gradient that stops being finite ends the fit with status "not finite" and the last
     parameters that were good. Raises `ValueError` where the loss is not finite, or no scalar, at the start.
+
+    Examples:
+        >>> loss = lambda p: jnp.sum((p - 1) ** 2)
+        >>> fit = mf.design.fit(loss, jnp.zeros(2), steps=100, optimizer=optax.adam(0.1))
+        >>> print(np.round(fit.best, 2), fit.status)
+        [1. 1.] steps
     """
-    _check(params, steps, mode, patience, checkpoint_every)
+    _check(params, steps, optimizer, mode, patience, checkpoint_every)
     free, fixed = eqx.partition(params, eqx.is_inexact_array)
     stepper = _Stepper(loss, fixed, optax.with_extra_args_support(optimizer), mode)
     record = Record(free, stepper.optimizer.init(free))
@@ -148,7 +154,9 @@ def _key(key: PRNGKey | None, step: int) -> Array | None:
     return None if key is None else jax.random.fold_in(key, step)
 
 
-def _check(params, steps, mode, patience, checkpoint_every) -> None:
+def _check(params, steps, optimizer, mode, patience, checkpoint_every) -> None:
+    if not isinstance(optimizer, optax.GradientTransformation):
+        raise ValueError(f"optimizer is {optimizer!r}: pass an optax transformation, such as optax.adam(1e-2)")
     if not any(map(eqx.is_inexact_array, jax.tree.leaves(params))):
         raise ValueError("params holds no floating JAX array, so there is nothing to fit: wrap numbers by jnp.asarray")
     for name, value in (("steps", steps), ("checkpoint_every", checkpoint_every), ("patience", patience)):

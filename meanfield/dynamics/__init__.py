@@ -3,6 +3,7 @@
 from .base import AbstractDriftField as AbstractDriftField
 from .base import AbstractDynamics as AbstractDynamics
 from .base import AbstractField as AbstractField
+from .base import require_dynamics as require_dynamics
 from .base import retract as retract
 from .base import rows_to_sphere as rows_to_sphere
 from .layers import attention as attention

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._check import describe
 from .._types import Array, DType, Float
 from ..interaction import Plan
-from ..kernels import AbstractKernel
+from ..kernels import AbstractKernel, require_kernel
 from ..marginal import Marginal
 from ..prefix import Prefix
 
@@ -44,14 +45,33 @@ def retract(field: AbstractField, x: Float[Array, "n d"]) -> Float[Array, "n d"]
 
 
 class AbstractDynamics(eqx.Module):
-    """A kernel plus a rule of motion. Subclass with `bind` to add a dynamics that flows, sweeps and plots."""
+    """A kernel plus a rule of motion. Subclass with `bind` to add a dynamics that flows, sweeps and plots.
+
+    Examples:
+        >>> isinstance(mf.SA(mf.ExpDot(1.0)), mf.AbstractDynamics)
+        True
+    """
 
     kernel: eqx.AbstractVar[AbstractKernel]
     prefix: eqx.AbstractVar[Prefix | None]
 
+    def __check_init__(self):
+        if self.kernel is not None:
+            require_kernel(self.kernel)
+
     @abc.abstractmethod
     def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> AbstractField:
         """The vector field for fixed labels, evaluating once what does not depend on tokens (gauge matrices)."""
+
+
+def require_dynamics(value: object) -> None:
+    """Raises `ValueError` where `value` is no dynamics, naming what was meant."""
+    if isinstance(value, AbstractDynamics):
+        return
+    if isinstance(value, AbstractKernel):
+        name = type(value).__name__
+        raise ValueError(f"dynamics is the kernel {name}: say how it moves tokens, mf.USA(kernel) or mf.SA(kernel)")
+    raise ValueError(f"dynamics is {describe(value)}: pass an object such as mf.USA(mf.ExpDot(2.0))")
 
 
 def drift_field(

@@ -13,7 +13,7 @@ from ..interaction.pairs import Causal, over_pairs
 from ..kernels import log_slope
 from ..marginal import Marginal
 from ..trajectory import FlowStatus, Trajectory
-from .base import AbstractDynamics, drift_field, retract
+from .base import AbstractDynamics, drift_field, require_dynamics, retract
 from .refuse import refuse_values
 from .sa import SoftmaxField
 
@@ -39,7 +39,14 @@ def layers(
 
     Returns a `Trajectory` of T+1 states whose times are Λ_t = Σ_{s≤t} λ_s, the flow time that the layers approximate.
     Raises `ValueError` for bad tokens, or mixing outside [0, 1].
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.layers(mf.SA(mf.ExpDot(1.0)), x, mf.Marginal.positions(4), np.full(6, 0.1, np.float32))
+        >>> traj.x.shape, f"{traj.t:.1f}"
+        ((7, 4, 3), '0.6')
     """
+    require_dynamics(dynamics)
     x0 = _check.tokens(x0, "x0", unit=True)
     _check.same_length(x0, rho, "x0")
     mixing = jnp.asarray(_check.as_array(mixing, "mixing"), x0.dtype)
@@ -82,7 +89,14 @@ def attention(dynamics: AbstractDynamics, x: Tokens, rho: Marginal) -> Float[Arr
     Without gauges and prefix, A(x) = A x: the A^(t) of residual-aware propagation (theory.md 3 and 4). An n×n array by
     its nature: for few thousand tokens. Raises `ValueError` for dynamics that are not a softmax, and for a prefix, whose
     columns are not tokens.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> a = mf.attention(mf.SA(mf.ExpDot(1.0), causal=True), x, mf.Marginal.positions(4))
+        >>> print(np.round(a.sum(axis=1), 4), float(a[0, 0]))
+        [1. 1. 1. 1.] 1.0
     """
+    require_dynamics(dynamics)
     x = _check.tokens(x)
     _check.same_length(x, rho)
     field = dynamics.bind(rho, x.shape[1], x.dtype, "dense")

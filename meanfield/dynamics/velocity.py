@@ -5,7 +5,7 @@ from .._callable import evaluate
 from .._types import Array, Devices, Float, Tokens
 from ..interaction import place, plan
 from ..marginal import Marginal
-from .base import AbstractDynamics
+from .base import AbstractDynamics, require_dynamics
 from .refuse import refuse_values
 
 
@@ -19,11 +19,18 @@ def velocity(
     - `dynamics`: `USA`, `SA`, or any `AbstractDynamics`.
     - `x`: tokens (n, d), unit rows; the dtype of everything.
     - `rho`: labels and weights of the n tokens.
-    - `method`: "auto", "dense", "blocked" or "expansion".
+    - `method`: "auto", "dense", "blocked", "expansion" or, on GPUs, "pallas" (docs/choosing.md).
     - `devices`: devices, or a one-dimensional mesh, over which tokens are shared out.
 
     Raises `ValueError` for NaN or zero rows, wrong shapes, lengths that differ, unknown methods.
+
+    Examples:
+        >>> x = np.float32([[1, 0], [0, 1]])
+        >>> print(mf.velocity(mf.USA(mf.Dot()), x, mf.Marginal.circle(2)))  # each is drawn to the other
+        [[0.  0.5]
+         [0.5 0. ]]
     """
+    require_dynamics(dynamics)
     x = _check.tokens(x)
     _check.same_length(x, rho)
     refuse_values(dynamics, x.dtype)

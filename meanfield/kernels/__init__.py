@@ -4,6 +4,7 @@ from .algebra import AbstractKernel as AbstractKernel
 from .algebra import Product as Product
 from .algebra import Scaled as Scaled
 from .algebra import Sum as Sum
+from .algebra import require_kernel as require_kernel
 from .gauge import AbstractGauge as AbstractGauge
 from .gauge import Gauge as Gauge
 from .gauge import RoPE as RoPE

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from .._callable import as_parameter
+from .._check import describe
 from .._types import Array, Float, Label, Scalar, ScalarLike, Vector
 
 
@@ -16,6 +17,14 @@ class AbstractKernel(eqx.Module):
 
     Subclass, give the formula in `__call__`, and the kernel has an energy, a flow and maximisers. Parameters are
     floating array leaves. Kernels add, multiply, and multiply with scalars: `ExpDot(1.0) + 0.5 * RoPE(ExpDot(3.0), w)`.
+
+    Source: theory.md 1; arXiv 2605.30229.
+
+    Examples:
+        >>> x, y = jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 1.0])
+        >>> kernel = mf.ExpDot(1.0) + 0.5 * mf.RoPE(mf.Dot(), jnp.ones(1))
+        >>> print(f"{kernel(x, 0.0, y, 0.0):.2f}")
+        1.00
     """
 
     __array_ufunc__: ClassVar[None] = None  # so that numpy_scalar * kernel comes here
@@ -40,6 +49,15 @@ class AbstractKernel(eqx.Module):
 
     def __sub__(self, other: "AbstractKernel") -> "AbstractKernel":
         return Sum(self, Scaled(-1.0, other)) if isinstance(other, AbstractKernel) else NotImplemented
+
+
+def require_kernel(value: object, name: str = "kernel") -> None:
+    """Raises `ValueError` where `value` is no kernel, naming what was meant."""
+    if isinstance(value, AbstractKernel):
+        return
+    if callable(value) and not isinstance(value, (eqx.Module, type)):
+        raise ValueError(f"{name} is a function: wrap it, mf.Pair(fn) for fn(x, xi, y, zeta), mf.Zonal(phi) for phi(t)")
+    raise ValueError(f"{name} is {describe(value)}, not a kernel: pass an object such as mf.ExpDot(2.0)")
 
 
 class Sum(AbstractKernel):

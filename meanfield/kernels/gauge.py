@@ -1,18 +1,27 @@
 """Gauges: h = inner(Q_ξ x, ξ, Q_ζ y, ζ) with Q_ξ ∈ O(d) chosen by the label."""
 
 import abc
+import functools
 
 import equinox as eqx
 import jax.numpy as jnp
 
 from .._callable import as_callable, as_parameter
 from .._types import Array, DType, Float, Function, Label, Scalar, Vector
-from .algebra import AbstractKernel
+from .algebra import AbstractKernel, require_kernel
 from .position import identity
 
 
 class AbstractGauge(AbstractKernel):
-    """h = inner(Q_ξ x, ξ, Q_ζ y, ζ). Subclass with `rotate` and `unrotate` for one token."""
+    """h = inner(Q_ξ x, ξ, Q_ζ y, ζ). Subclass with `rotate` and `unrotate` for one token.
+
+    Source: theory.md 1; arXiv 2605.30229.
+
+    Examples:
+        >>> rope = mf.RoPE(mf.Dot(), jnp.ones(1))  # a gauge
+        >>> print(np.round(rope.rotate(np.pi / 2, jnp.asarray([1.0, 0.0])), 3))
+        [-0.  1.]
+    """
 
     inner: eqx.AbstractVar[AbstractKernel]
 
@@ -39,13 +48,20 @@ class RoPE(AbstractGauge):
     - `label`: chooses the scalar part ξ of a composite label.
 
     Raises `ValueError` where tokens have fewer than 2k coordinates, or where the label is not a scalar.
+
+    Examples:
+        >>> kernel = mf.RoPE(mf.Dot(), jnp.ones(1))  # one plane, ω = 1
+        >>> x, y = jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 1.0])
+        >>> print(f"{kernel(x, 0.3, y, 0.3 - np.pi / 2):.3f}")
+        1.000
     """
 
     inner: AbstractKernel
-    frequencies: Float[Array, " k"] = eqx.field(converter=as_parameter)
+    frequencies: Float[Array, " k"] = eqx.field(converter=functools.partial(as_parameter, name="frequencies"))
     label: Function = eqx.field(converter=as_callable, default=identity)
 
     def __check_init__(self):
+        require_kernel(self.inner, "inner (the first argument of RoPE)")
         if self.frequencies.ndim != 1:
             raise ValueError(
                 f"frequencies has shape {self.frequencies.shape}: pass a one-dimensional array, one per plane"
@@ -86,6 +102,12 @@ class Gauge(AbstractGauge):
     - `inner`: the kernel seen in the rotated frame.
     - `map`: label ↦ (d, d) orthogonal; a function, an `equinox.Module`, a bound flax module, a flax `nnx` module.
     - `label`: chooses the part of a composite label that goes to `map`.
+
+    Examples:
+        >>> turn = lambda xi: jnp.asarray([[0.0, -1.0], [1.0, 0.0]]) if xi else jnp.eye(2)
+        >>> x, y = jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 1.0])
+        >>> float(mf.Gauge(mf.Dot(), turn)(x, True, y, False))
+        1.0
     """
 
     inner: AbstractKernel

@@ -9,12 +9,19 @@ import numpy as np
 
 from .._callable import as_callable, as_parameter
 from .._check import is_concrete
-from .._types import AnyArray, Array, Float, Function, Label, Scalar, ScalarLike, Vector
-from .algebra import AbstractKernel
+from .._types import AnyArray, Array, Float, Function, Label, Scalar, Vector
+from .algebra import AbstractKernel, require_kernel
 
 
 class Cosine(eqx.Module):
-    """g(τ) = offset + cos(frequency·τ)."""
+    """g(τ) = offset + cos(frequency·τ).
+
+    Source: theory.md 1.
+
+    Examples:
+        >>> print(f"{mf.Cosine(frequency=2.0, offset=0.5)(jnp.asarray(np.pi)):.2f}")
+        1.50
+    """
 
     frequency: Float[Array, ""] = eqx.field(converter=as_parameter, default=1.0)
     offset: Float[Array, ""] = eqx.field(converter=as_parameter, default=0.0)
@@ -25,7 +32,14 @@ class Cosine(eqx.Module):
 
 
 class ExponentialDecay(eqx.Module):
-    """g(τ) = e^{−rate|τ|}, the distance bias of ALiBi. |τ| is never wrapped. Raises `ValueError` for rate < 0."""
+    """g(τ) = e^{−rate|τ|}, the distance bias of ALiBi. |τ| is never wrapped. Raises `ValueError` for rate < 0.
+
+    Source: theory.md 1.
+
+    Examples:
+        >>> print(f"{mf.ExponentialDecay(0.5)(jnp.asarray(-2.0)):.3f}")
+        0.368
+    """
 
     rate: Float[Array, ""] = eqx.field(converter=as_parameter)
 
@@ -39,7 +53,14 @@ class ExponentialDecay(eqx.Module):
 
 
 class Gaussian(eqx.Module):
-    """g(τ) = e^{−τ²/(2 width²)}. Raises `ValueError` for width ≤ 0."""
+    """g(τ) = e^{−τ²/(2 width²)}. Raises `ValueError` for width ≤ 0.
+
+    Source: theory.md 1.
+
+    Examples:
+        >>> print(f"{mf.Gaussian(1.0)(jnp.asarray(2.0)):.3f}")
+        0.135
+    """
 
     width: Float[Array, ""] = eqx.field(converter=as_parameter)
 
@@ -105,11 +126,20 @@ class Toeplitz(AbstractKernel):
       goes to it whole.
     - `inner`: the kernel that is multiplied.
     - `label`: chooses this factor's part of a composite label; default the whole label.
+
+    Examples:
+        >>> x, y = jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 1.0])
+        >>> kernel = mf.Toeplitz(mf.ExponentialDecay(1.0), mf.Dot())
+        >>> print(f"{kernel(x, 0.0, x, 2.0):.3f}")
+        0.135
     """
 
     profile: Function = eqx.field(converter=as_callable)
     inner: AbstractKernel
     label: Function = eqx.field(converter=as_callable, default=identity)
+
+    def __check_init__(self):
+        require_kernel(self.inner, "inner (the second argument of Toeplitz)")
 
     @property
     def factor(self) -> PositionFactor:
@@ -128,15 +158,3 @@ def _scalar(value: Float[Array, "..."], name: str) -> Scalar:
             "choose a scalar part with label="
         )
     return value
-
-
-__all__ = [
-    "Cosine",
-    "ExponentialDecay",
-    "Gaussian",
-    "PositionFactor",
-    "ScalarLike",
-    "Toeplitz",
-    "identity",
-    "log_profile",
-]

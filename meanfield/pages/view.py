@@ -10,9 +10,10 @@ from .._types import AnyArray, Real
 from ..trajectory import Trajectory
 from .embed import write_page
 from .frames import record
+from .runs import read_runs
 
 SCRIPTS = ("chart.js", "points.js", "globe.js", "view.js")
-Runs = Trajectory | xr.Dataset | Mapping[str, Trajectory | xr.Dataset]
+Runs = str | os.PathLike | Trajectory | xr.Dataset | Mapping[str, Trajectory | xr.Dataset]
 
 
 def view(
@@ -33,14 +34,23 @@ def view(
 
     **Arguments**
 
-    - `runs`: a `Trajectory`, its `to_xarray()`, or {name: one of these} for a menu of runs.
+    - `runs`: a `Trajectory`, its `to_xarray()`, or {name: one of these} for a menu of runs; or the folder of a run.
     - `out`: path of the page, ending in .html.
     - `colour`: numbers (n,) that colour the tokens; default the scalar label. `label`: their name; `cyclic`: they are angles.
     - `names`: texts (n,) shown when a token is pointed at.
     - `frames`: at most so many saved times are kept, evenly chosen, first and last among them.
 
     Returns the path. Raises `ValueError` for a run without positions or finite states, and for lengths that differ.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.flow(mf.USA(mf.Dot()), x, mf.Marginal.circle(4), jnp.linspace(0.0, 2.0, 5))
+        >>> mf.view(traj, pathlib.Path(tempfile.mkdtemp()) / "view.html", cyclic=True).name
+        'view.html'
     """
+    if isinstance(runs, (str, os.PathLike)):
+        runs = read_runs(runs)
     several = isinstance(runs, Mapping) and not isinstance(runs, xr.Dataset)
     named = dict(runs) if several else {"": runs}
     if not named:

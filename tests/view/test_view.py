@@ -107,6 +107,8 @@ def test_runs_are_found_in_folders_groups_and_files(tmp_path, make_run):
     assert _data(tmp_path / "one" / "view.html")["runs"][0]["legend"]["high"] == "2π"
     assert main(["view", str(tmp_path / "two" / "trajectories.zarr"), "--out", str(tmp_path / "b.html")]) == 0
     assert [run["name"] for run in _data(tmp_path / "b.html")["runs"]] == ["n = 4", "n = 5"]
+    page = mf.view(str(tmp_path / "two"), tmp_path / "c.html")
+    assert len(_data(page)["runs"]) == 2
 
 
 def test_command_mistakes(tmp_path, capsys):
