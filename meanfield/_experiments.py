@@ -35,7 +35,7 @@ def load(name: str) -> types.ModuleType:
     if name not in known:
         close = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ValueError(f"experiment {name!r} is unknown: {hint}the experiments are {', '.join(known)}")
+        raise ValueError(f"experiment {name!r} is unknown: {hint}`meanfield experiment list` names all {len(known)}")
     _package()
     try:
         return importlib.import_module(f"{PACKAGE}.{name}")

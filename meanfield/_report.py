@@ -1,4 +1,4 @@
-"""Runs several experiments side by side and reports them on one page (HTML or Markdown)."""
+"""Runs several experiments side by side and reports them on one page."""
 
 import base64
 import concurrent.futures
@@ -93,7 +93,7 @@ def write_html(
     """One self-contained page: pictures embedded, claims with measured values, run times."""
     template = string.Template(importlib.resources.files("meanfield").joinpath("report.html").read_text("utf-8"))
     sections = "\n".join(_html_section(result) for result in results)
-    holding, total = _count(results)
+    holding, total = count_claims(results)
     record = next((result.record for result in results if result.record), {})
     made = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
     return write_text(
@@ -116,8 +116,8 @@ def _html_section(result: Result) -> str:
     )
     rows = "".join(
         f'<tr class="{"ok" if row["holds"] else "fail"}"><td>{"✓" if row["holds"] else "✗"}</td>'
-        f"<td>{html.escape(row['claim'])}</td><td class=number>{_number(row['value'])}</td>"
-        f"<td class=number>{html.escape(row['relation'])} {_number(row['threshold'])}</td></tr>"
+        f"<td>{html.escape(row['claim'])}</td><td class=number>{number(row['value'])}</td>"
+        f"<td class=number>{html.escape(row['relation'])} {number(row['threshold'])}</td></tr>"
         for row in result.claims
     )
     table = f"<table><tr><th></th><th>claim</th><th>measured</th><th>threshold</th></tr>{rows}</table>" if rows else ""
@@ -134,30 +134,12 @@ def _embedded(path: pathlib.Path) -> str:
     return f"data:image/{path.suffix[1:]};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-def write_markdown(out: pathlib.Path, results: Sequence[Result]) -> pathlib.Path:
-    """`out`/index.md with one section per experiment."""
-    holding, total = _count(results)
-    parts = ["# Gallery", "", f"Every experiment at full size: {holding} of {total} claims hold.", ""]
-    for result in results:
-        seconds = result.record.get("wall_seconds", "?")
-        parts += [f"## {result.description}", "", f"`meanfield experiment run {result.name}` ({seconds} s)", ""]
-        if result.error:
-            parts += [f"Did not finish: {result.error}", ""]
-        parts += [f"![{path.stem}]({result.name}/{path.name})" for path in result.figures]
-        if result.claims:
-            parts += ["", "| claim | measured | threshold | holds |", "|---|---|---|---|"]
-        for row in result.claims:
-            claim = row["claim"].replace("|", "\\|")
-            threshold = f"{row['relation']} {_number(row['threshold'])}"
-            parts.append(f"| {claim} | {_number(row['value'])} | {threshold} | {'yes' if row['holds'] else 'no'} |")
-        parts.append("")
-    return write_text(out / "index.md", "\n".join(parts))
-
-
-def _count(results: Sequence[Result]) -> tuple[int, int]:
+def count_claims(results: Sequence[Result]) -> tuple[int, int]:
+    """How many claims hold, and how many there are."""
     rows = [row["holds"] for result in results for row in result.claims]
     return sum(rows), len(rows)
 
 
-def _number(value: float | str) -> str:
+def number(value: float | str) -> str:
+    """A measured value in four digits."""
     return value if isinstance(value, str) else f"{value:.4g}"

@@ -7,7 +7,7 @@ from typing import Literal
 import jax
 import tyro
 
-from . import _experiments, _report, _run
+from . import _experiments, _gallery, _report, _run
 
 Precision = Literal["float64", "float32"]
 
@@ -51,6 +51,8 @@ def run(
 
 def gallery(
     out: pathlib.Path = pathlib.Path("docs/gallery"),
+    runs: pathlib.Path = pathlib.Path("runs/gallery"),
+    reuse: tuple[pathlib.Path, ...] = (),
     only: tuple[str, ...] = (),
     smoke: bool = False,
     seed: int = 0,
@@ -60,7 +62,9 @@ def gallery(
 
     Args:
         out: Folder of the gallery.
-        only: Names of the experiments to run; default all.
+        runs: Folder of the runs: all figures, numbers, claims.json and run.json.
+        reuse: Folders with finished full-size runs, which are shown and not repeated.
+        only: Names of the experiments to show; default all.
         smoke: The smallest sizes.
         seed: Seed of every random draw.
         jobs: Experiments that run at the same time, each in its own process.
@@ -70,7 +74,11 @@ def gallery(
     for name in names:
         if name not in known:
             _experiments.load(name)  # raises with the known names
-    results = _report.run_all(names, out, smoke, seed, jobs)
-    page = _report.write_markdown(out, results)
+    found = _gallery.find_runs(reuse, known)
+    found |= {
+        result.name: result for result in _report.run_all([n for n in names if n not in found], runs, smoke, seed, jobs)
+    }
+    results = [found[name] for name in names]
+    page = _gallery.write_gallery(out, results)
     sys.stdout.write(f"{page}\n")
     return 0 if smoke or all(result.holds for result in results) else 1

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 import xarray as xr
 
-from meanfield import _experiments, _report, _run, cli
+from meanfield import _experiments, _gallery, _report, _run, cli
 from meanfield.files import write_json, write_zarr
+from meanfield.plot import figure, save
 
 
 def test_help_lists_installed_commands_only(capsys, monkeypatch):
@@ -129,7 +131,7 @@ def test_a_crash_leaves_its_record(tmp_path, capsys, monkeypatch):
 def test_unknown_experiment_names_the_known_and_the_close_one(capsys):
     assert cli.main(["experiment", "run", "dynamics_colapse"]) == 2
     text = capsys.readouterr().err
-    assert "did you mean 'dynamics_collapse'" in text and "dynamics_rope" in text
+    assert "did you mean 'dynamics_collapse'" in text and "meanfield experiment list" in text
 
 
 def test_an_experiment_without_its_extra_names_the_remedy(capsys, monkeypatch):
@@ -169,8 +171,31 @@ def test_pages_show_claims_failures_and_errors(tmp_path):
         "T&amp;T",
     ):
         assert text in page
-    markdown = _report.write_markdown(tmp_path, results).read_text()
-    assert "| a < b & c \\| d | 0.25 | <= 1 | yes |" in markdown and "![one](good/one.png)" in markdown
+
+
+def test_gallery_reuses_finished_runs_and_shrinks_pictures(tmp_path):
+    """The newest finished full-size run of an experiment is shown, whatever its folder is called."""
+    fig = figure(9.0, 6.0)
+    fig.subplots().imshow(np.random.default_rng(0).random((300, 300)))
+    for folder, started, smoke, status in (
+        ("old", "2026-01-01", False, "finished"),
+        ("new", "2026-02-01", False, "finished"),
+        ("small", "2026-03-01", True, "finished"),
+        ("broken", "2026-04-01", False, "failed"),
+    ):
+        arguments = {"name": "dynamics_rope", "smoke": smoke}
+        record = {"command": "experiment run", "arguments": arguments, "status": status, "started": started}
+        write_json(tmp_path / "runs" / folder / "run.json", record | {"wall_seconds": 7.2, "dtype": "float64"})
+        row = {"claim": "a | b", "value": 0.25, "relation": "<=", "threshold": 1.0, "holds": True}
+        write_json(tmp_path / "runs" / folder / "claims.json", [row])
+        save(fig, tmp_path / "runs" / folder / "one.png")
+    found = _gallery.find_runs([tmp_path], {"dynamics_rope": "RoPE."})
+    assert [result.folder.name for result in found.values()] == ["new"]
+    lost = _report.Result("lost", "Lost", tmp_path / "lost", error="it broke")
+    text = _gallery.write_gallery(tmp_path / "gallery", [*found.values(), lost]).read_text()
+    assert "| a \\| b | 0.25 | <= 1 | yes |" in text and "1 of 1 claims hold" in text and "it broke" in text
+    assert "![RoPE: one](pictures/dynamics_rope-one.png)" in text and "7 s · float64" in text
+    assert 0 < (tmp_path / "gallery/pictures/dynamics_rope-one.png").stat().st_size <= _gallery.SIZE
 
 
 def test_stores_are_replaced_whole(tmp_path):
