@@ -12,7 +12,7 @@ import numpy as np
 from . import _check
 from ._integrate import Run, integrate
 from ._types import Devices, ScalarLike, Times, Tokens
-from .dynamics import AbstractDynamics, refuse_values
+from .dynamics import AbstractDynamics, refuse_values, require_dynamics
 from .dynamics.radial import PeriNorm, PreNorm
 from .energy import bind_energy
 from .interaction import place, plan
@@ -71,7 +71,15 @@ def flow(
       bool, ends the flow early.
 
     Returns a `Trajectory`. Compiles once per shape and choice: parameters, labels, times and tolerances are arrays.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> rho = mf.Marginal.circle(4)
+        >>> traj = mf.flow(mf.USA(mf.ExpDot(1.0)), x, rho, jnp.linspace(0.0, 20.0, 5))
+        >>> traj.x.shape, bool(traj.ok), f"{traj.order[-1]:.3f}"
+        ((5, 4, 3), True, '1.000')
     """
+    require_dynamics(dynamics)
     x0, t0, ts = _start(x0, ts, unit=not isinstance(dynamics, (PreNorm, PeriNorm)))
     _check.same_length(x0, rho, "x0")
     _check_choices(save, stop, max_steps)
