@@ -99,7 +99,7 @@ def _real(out: pathlib.Path, path: pathlib.Path | None, fetch: bool):
 def _tiny(seed: int):
     rotary = mf.pretrained.Rotary(8)
     spec = mf.pretrained.Spec(
-        "llama", 64, 2, 16, 2, 1, 8, 24, 1e-5, 8**-0.5, norm="rms", norm_bias=False, activation="silu", gated=True,
+        "llama", 64, 4, 16, 2, 1, 8, 24, 1e-5, 8**-0.5, norm="rms", norm_bias=False, activation="silu", gated=True,
         qkv_bias=False, out_bias=False, mlp_bias=False, rotary=rotary,
     )  # fmt: skip
     model = mf.pretrained.initialise(spec, jax.random.key(seed))

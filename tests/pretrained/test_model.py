@@ -19,7 +19,9 @@ def test_causal(family, ids):
     assert np.abs(family.logits(changed)[:, 4:] - logits[:, 4:]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", [pytest.param("falcon-rw", marks=pytest.mark.slow), "gpt2", "llama"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("falcon-rw", "gpt2")), "llama"]
+)
 def test_padding_changes_nothing(name, ids, tmp_path):
     """[5, 6, 7] against [pad, pad, 5, 6, 7]: same logits, mixing, content, influence; pads 0; nothing is NaN."""
     family = mf.pretrained.load(write(tmp_path, CONFIGS[name], seed=3))
@@ -52,6 +54,7 @@ def test_right_padding_is_refused_by_measure(llama, ids):
         mf.pretrained.measure(llama, ids, mask=mask)
 
 
+@pytest.mark.slow
 def test_double_precision_agrees(tmp_path, ids):
     folder = write(tmp_path, CONFIGS["llama"], seed=5)
     double, single = mf.pretrained.load(folder, dtype="float64"), mf.pretrained.load(folder)

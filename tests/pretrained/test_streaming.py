@@ -47,7 +47,7 @@ def test_damage_is_found_when_it_is_read(tmp_path, ids):
         model.logits(ids)
 
 
-BUDGET = 48 * 2**20
+BUDGET = 36 * 2**20
 SCRIPT = """
 import gc, resource, sys
 resource.setrlimit(resource.RLIMIT_STACK, (2**20, resource.getrlimit(resource.RLIMIT_STACK)[1]))  # of threads started from here on
@@ -78,7 +78,7 @@ def test_a_model_larger_than_the_budget_is_measured(tmp_path):
 
     What is no weight is kept small, so that the number of cores does not decide: one arena of malloc, thin stacks of threads.
     """
-    config = CONFIGS["llama"] | {"hidden_size": 320, "head_dim": 64, "intermediate_size": 1280, "num_hidden_layers": 26}
+    config = CONFIGS["llama"] | {"hidden_size": 320, "head_dim": 64, "intermediate_size": 1280, "num_hidden_layers": 20}
     spec, layout = from_config(Config(dict(config), "test"))
     (tmp_path / "config.json").write_text(json.dumps(config))
     tensors = random_tensors(spec, layout, 0, 0.02)
@@ -90,7 +90,8 @@ def test_a_model_larger_than_the_budget_is_measured(tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
     assert sum(tensor.nbytes for tensor in tensors.values()) > 3 * BUDGET
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(BUDGET)]
-    environment = os.environ | {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "0"}
+    small = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "0"}
+    environment = os.environ | small | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # compiles in half the time
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "too large to be resident" in done.stdout
