@@ -14,7 +14,7 @@ class EagerLlama:
 
     def influence(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[torch.Tensor]]:
         """(λ by layer, influence by sequence and position, attentions)."""
-        e = self.embedding[torch.from_numpy(ids).long()].requires_grad_(True)
+        e = self.embedding[torch.tensor(ids).long()].requires_grad_(True)
         x, attentions, mixing = e, [], []
         cos, sin, mask = self._tables(ids.shape[1])
         for layer in self.layers:
