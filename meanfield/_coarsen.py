@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from ._integrate import worst_token
 from ._types import Array, Bool, Float, Int, Scalar
+from ._wrapped import AbstractTransparentSolver
 from .dynamics import AbstractDriftField, AbstractField, rows_to_sphere
 
 
@@ -65,7 +66,7 @@ def join(setting: Setting, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
     return rows_to_sphere(jnp.zeros_like(x).at[leader].add(weights[:, None] * x))[leader]
 
 
-class Joining(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
+class Joining(AbstractTransparentSolver):
     """A solver whose steps end on the sphere with tokens joined.
 
     Joined tokens have no relative motion left, so what limits an explicit step is the motion between clusters, not the
@@ -74,38 +75,6 @@ class Joining(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
 
     solver: diffrax.AbstractSolver
 
-    @property
-    def term_structure(self):
-        """Of the wrapped solver."""
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self):  # pyright: ignore
-        """Of the wrapped solver."""
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self):
-        """Of the wrapped solver."""
-        return self.solver.term_compatible_contr_kwargs
-
-    @property
-    def root_finder(self):
-        """Of an implicit wrapped solver."""
-        return self.solver.root_finder
-
-    def order(self, terms):
-        """The order of the wrapped solver."""
-        return self.solver.order(terms)
-
-    def error_order(self, terms):
-        """The error order of the wrapped solver."""
-        return self.solver.error_order(terms)
-
-    def init(self, terms, t0, t1, y0, args):
-        """The state of the wrapped solver."""
-        return self.solver.init(terms, t0, t1, y0, args)
-
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         """One step; the first stage is evaluated anew, because joining moved the tokens after the last one."""
         setting = eqx.tree_at(lambda a: a.leader, args, leaders(args, y0[0], jnp.zeros_like(args.distance)))
@@ -113,10 +82,6 @@ class Joining(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
         x, clock = y1
         error = _beyond_rounding(setting, y0, error, t1 - t0)
         return (join(setting, rows_to_sphere(x)), clock), error, dense, state, result
-
-    def func(self, terms, t0, y0, args):
-        """The vector field of the wrapped solver."""
-        return self.solver.func(terms, t0, y0, args)
 
 
 def rounding(setting: Setting, x: Float[Array, "n d"]) -> Scalar:

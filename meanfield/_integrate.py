@@ -9,10 +9,11 @@ import jax.numpy as jnp
 
 from . import sphere
 from ._types import Array, Float, Scalar
+from ._wrapped import AbstractTransparentSolver
 from .dynamics import Landing, NoisyField, RadialField, Splitting, retract, rows_to_sphere
 
 
-class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
+class OnSphere(AbstractTransparentSolver):
     """Any diffrax solver with its result projected to (S^{d-1})^n after every step: x ← x/‖x‖ row by row.
 
     Projection moves a point by its own local error, so the order is the solver's (Hairer, Lubich, Wanner, Geometric
@@ -23,52 +24,6 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
     solver: diffrax.AbstractSolver
     rtol: Scalar
     atol: Scalar
-
-    @property
-    def term_structure(self):
-        """Of the wrapped solver."""
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self):  # pyright: ignore
-        """Of the wrapped solver."""
-        return self.solver.interpolation_cls
-
-    @property
-    def term_compatible_contr_kwargs(self):
-        """Of the wrapped solver."""
-        return self.solver.term_compatible_contr_kwargs
-
-    @property
-    def scan_kind(self):
-        """Of the wrapped solver (diffrax asks Runge–Kutta solvers for it in forward mode)."""
-        return getattr(self.solver, "scan_kind", "bounded")
-
-    @property
-    def root_finder(self):
-        """Of the wrapped solver, where it is implicit."""
-        return self.solver.root_finder
-
-    @property
-    def root_find_max_steps(self):
-        """Of the wrapped solver, where it is implicit."""
-        return self.solver.root_find_max_steps
-
-    def order(self, terms):
-        """The order of the wrapped solver."""
-        return self.solver.order(terms)
-
-    def strong_order(self, terms):
-        """The strong order of the wrapped solver."""
-        return self.solver.strong_order(terms)
-
-    def error_order(self, terms):
-        """The error order of the wrapped solver."""
-        return self.solver.error_order(terms)
-
-    def init(self, terms, t0, t1, y0, args):
-        """The state of the wrapped solver."""
-        return self.solver.init(terms, t0, t1, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         """One step of the wrapped solver, projected."""
@@ -83,10 +38,6 @@ class OnSphere(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
         # below rounding there is nothing to control
         floor = jnp.maximum(self.atol, 8 * jnp.finfo(y0.dtype).eps)
         return error * ((self.atol + self.rtol) / (floor + self.rtol * moved))
-
-    def func(self, terms, t0, y0, args):
-        """The vector field of the wrapped solver."""
-        return self.solver.func(terms, t0, y0, args)
 
 
 def worst_token(error: Float[Array, "n d"]) -> Scalar:
