@@ -13,15 +13,13 @@ from .._callable import as_parameter
 from .._check import is_concrete
 from .._types import Array, Float, PRNGKey, Scalar
 from ..interaction import Plan
-from ..kernels import AbstractKernel
 from ..marginal import Marginal
-from ..prefix import Prefix
+from .around import AbstractAround
 from .base import AbstractDynamics, AbstractField, retract
 from .radial import RadialField
-from .refuse import refuse_values
 
 
-class Noisy(AbstractDynamics):
+class Noisy(AbstractAround):
     """dx_i = velocity_i dt + σ P_{x_i} ∘ dW_i: the law moves with generator ½σ²Δ + velocity·∇ (theory.md 1.9).
 
     Under noise alone a harmonic of degree l decays like e^{−σ² l(l+d−2)t/2}. `flow` integrates with equal steps no longer
@@ -36,6 +34,12 @@ class Noisy(AbstractDynamics):
 
     Raises `ValueError` for σ < 0 or step ≤ 0, and for radial dynamics, whose state is not on the sphere. Source: arXiv
     2606.05140.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> noisy = mf.Noisy(mf.USA(mf.Dot()), sigma=0.5, key=jax.random.key(1))
+        >>> mf.flow(noisy, x, mf.Marginal.circle(4), jnp.asarray([0.0, 1.0])).final.shape
+        (4, 3)
     """
 
     dynamics: AbstractDynamics
@@ -48,16 +52,6 @@ class Noisy(AbstractDynamics):
             raise ValueError(f"sigma={self.sigma}: pass sigma ≥ 0")
         if is_concrete(self.step) and not np.all(np.asarray(self.step) > 0):
             raise ValueError(f"step={self.step}: pass step > 0, a time much shorter than 1/sigma² and 1/speed")
-
-    @property
-    def kernel(self) -> AbstractKernel | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of the dynamics."""
-        return self.dynamics.kernel
-
-    @property
-    def prefix(self) -> Prefix | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of the dynamics."""
-        return self.dynamics.prefix
 
     def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> "NoisyField":
         """The drift for fixed labels, with the noise beside it."""
@@ -156,8 +150,3 @@ class Landing(diffrax.AbstractStepSizeController):
         gap = jnp.where(jnp.isfinite(target), target - t, self.step)
         pieces = jnp.maximum(jnp.ceil(gap / self.step * (1 - 8 * jnp.finfo(t.dtype).eps)), 1)
         return jnp.where(pieces > 1, t + gap / pieces, jnp.where(jnp.isfinite(target), target, t + gap))
-
-
-@refuse_values.register
-def _(dynamics: Noisy, dtype):
-    refuse_values(dynamics.dynamics, dtype)

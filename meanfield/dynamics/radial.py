@@ -6,14 +6,12 @@ import jax.numpy as jnp
 from .. import sphere
 from .._types import Array, Float
 from ..interaction import Plan
-from ..kernels import AbstractKernel
 from ..marginal import Marginal
-from ..prefix import Prefix
+from .around import AbstractAround
 from .base import AbstractDriftField, AbstractDynamics, AbstractField, drift_field, retract, rows_to_sphere
-from .refuse import refuse_values
 
 
-class PreNorm(AbstractDynamics):
+class PreNorm(AbstractAround):
     """v̇ = A(θ), v = rθ: θ̇ = P_θ A/r, ṙ = ⟨θ, A⟩ (theory.md 4), A the drift of `dynamics` at the directions θ.
 
     Radii grow and slow the directions down: in the equiangular case 1 − ⟨θ_i, θ_j⟩ decays like t^{−2}, not e^{−2t}.
@@ -21,19 +19,15 @@ class PreNorm(AbstractDynamics):
 
     **Arguments**: `dynamics`, any with a drift in R^d (`USA`, `SA`, `MultiHead`). In `flow` the row norms of `x0` are the
     radii at the start; `traj.x` holds directions, `traj.radius` (T, n) radii, `traj.final` the tokens v.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.flow(mf.PreNorm(mf.SA(mf.ExpDot(1.0))), x, mf.Marginal.circle(4), jnp.asarray([0.0, 2.0]))
+        >>> traj.radius.shape, bool(traj.radius[-1].min() > 1)
+        ((2, 4), True)
     """
 
     dynamics: AbstractDynamics
-
-    @property
-    def kernel(self) -> AbstractKernel | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of the dynamics."""
-        return self.dynamics.kernel
-
-    @property
-    def prefix(self) -> Prefix | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of the dynamics."""
-        return self.dynamics.prefix
 
     def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> "RadialField":
         """The vector field of v for fixed labels."""
@@ -41,23 +35,19 @@ class PreNorm(AbstractDynamics):
         return RadialField(inner, False, inner.method)
 
 
-class PeriNorm(AbstractDynamics):
+class PeriNorm(AbstractAround):
     """v̇ = A(θ)/‖A(θ)‖, v = rθ: θ̇ = P_θ A/(r‖A‖), ṙ = ⟨θ, A⟩/‖A‖ (theory.md 4): the branch is normalised as well.
 
     **Arguments** as for `PreNorm`. A token with A = 0 rests.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> traj = mf.flow(mf.PeriNorm(mf.SA(mf.ExpDot(1.0))), x, mf.Marginal.circle(4), jnp.asarray([0.0, 2.0]))
+        >>> bool(traj.radius[-1].max() <= 3)  # r grows by at most 1 in a unit of time
+        True
     """
 
     dynamics: AbstractDynamics
-
-    @property
-    def kernel(self) -> AbstractKernel | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of the dynamics."""
-        return self.dynamics.kernel
-
-    @property
-    def prefix(self) -> Prefix | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of the dynamics."""
-        return self.dynamics.prefix
 
     def bind(self, rho: Marginal, d: int, dtype, method: str | Plan) -> "RadialField":
         """The vector field of v for fixed labels."""
@@ -84,8 +74,3 @@ class RadialField(AbstractField):
 @retract.register
 def _(field: RadialField, x):
     return x
-
-
-@refuse_values.register
-def _(dynamics: PreNorm | PeriNorm, dtype):
-    refuse_values(dynamics.dynamics, dtype)
