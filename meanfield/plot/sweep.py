@@ -2,9 +2,11 @@
 
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -36,6 +38,11 @@ def sweep(
 
     Points of a listed grid are drawn as a scatter. Returns the figure. Raises `ValueError` for unknown names and for axes
     that are neither drawn, averaged nor fixed.
+
+    Examples:
+        >>> ds = mf.sweep(lambda beta: {"growth": jnp.exp(beta)}, {"beta": [0.0, 1.0, 2.0]})
+        >>> mf.plot.sweep(ds, "growth")
+        <Figure size 500x340 with 1 Axes>
     """
     if variable not in ds.data_vars:
         raise ValueError(f"variable={variable!r}: the sweep has {sorted(map(str, ds.data_vars))}")
@@ -122,7 +129,7 @@ def _lines(
     for i, value in enumerate(values):
         centre, bottom, top = (part if hue is None else part.sel({hue: value}) for part in (mean, low, high))
         text = None if hue is None else f"{plain(hue)} = {value:g}"
-        look = {
+        look: dict[str, Any] = {
             "color": colours[i],
             "linestyle": LINES[i % len(LINES)],
             "marker": MARKERS[i % len(MARKERS)],
@@ -147,8 +154,8 @@ def _scatter(data: xr.DataArray, x: str, y: str | None, label: str) -> Figure:
         ax.plot(data[x], data, "o", markersize=3)
         ax.set_ylabel(label)
         return fig
-    points = ax.scatter(data[x], data[y], c=data, cmap=SEQUENTIAL, s=14, plotnonfinite=True)
-    points.cmap.set_bad("#bbbbbb")
+    colours = colormaps[SEQUENTIAL].with_extremes(bad="#bbbbbb")
+    points = ax.scatter(data[x], data[y], c=data, cmap=colours, s=14, plotnonfinite=True)
     fig.colorbar(points, ax=ax, label=label)
     ax.set_ylabel(plain(y))
     return fig
@@ -164,6 +171,4 @@ def _scale(ax: Axes, x: np.ndarray, y: np.ndarray | None) -> None:
 
 
 def _gradation(count: int) -> list:
-    import matplotlib
-
-    return list(matplotlib.colormaps[SEQUENTIAL](np.linspace(0, 0.92, count)))
+    return list(colormaps[SEQUENTIAL](np.linspace(0, 0.92, count)))
