@@ -80,5 +80,7 @@ def draw(out: pathlib.Path, runs: dict, stairs: dict) -> None:
         top.plot([], [], "x", color="black", ms=7, label="speed at rounding (64 eps)")
         top.set(ylabel="2β e$^{-β}$ E", title="Energy climbs a staircase; every step is a merge")
         top.legend()
+        bottom.set_yticks([1, 2, 3, 5, 10, 20], ["1", "2", "3", "5", "10", "20"])
+        bottom.minorticks_off()
         bottom.set(xlabel="time (USA: in units of e$^{-β}$)", ylabel=f"clusters ({RADIUS:g} rad)")
         mf.plot.save(fig, out / "staircase.png")
