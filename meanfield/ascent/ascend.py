@@ -51,7 +51,7 @@ def ascend(
     Returns a `Maximiser`, in the dtype of `x0` or JAX's default float. Raises `ValueError` for an asymmetric kernel, a
     gauge that is not orthogonal, and energies that overflow. Source: arXiv 2605.30229.
     """
-    dtype = _checked(kernel, rho, dim, restarts, x0, prefix, certify)
+    dtype = _checked(kernel, rho, dim, restarts, x0, prefix, certify, budget)
     starts = None if x0 is None else _starts(x0, rho.n, dim)
     method = LBFGS() if method is None else method
     found = search(kernel, rho, dim, key, restarts, starts, prefix, method, budget, dtype)
@@ -60,7 +60,10 @@ def ascend(
     if not np.isfinite(np.asarray(found.energies)).any():
         raise ValueError("the energy of every start is NaN or infinite: use ExpDot(beta, shift=1) for large beta")
     if x0 is None:
-        found = _leave_saddles(found, lambda x: search(kernel, rho, dim, key, 2, x, prefix, method, budget, dtype))
+        copies = np.arange(max(restarts, 2)) % 2  # as many as before: the compiled program is at hand
+        found = _leave_saddles(
+            found, lambda x: search(kernel, rho, dim, key, 2, x[copies], prefix, method, budget, dtype)
+        )
     if certify is False:
         return _answer(found, Bound(float("inf"), "", "not certified: certify=False"))
     effort = "default" if certify is True else certify
@@ -121,7 +124,7 @@ def _exact(x0) -> bool:
     return bool(np.abs(norms - 1).max() <= 4 * np.finfo(np.asarray(x0).dtype).eps)
 
 
-def _checked(kernel, rho, dim, restarts, x0, prefix, certify):
+def _checked(kernel, rho, dim, restarts, x0, prefix, certify, budget):
     """The dtype of the answer; refuses what is known to be wrong before any compilation."""
     if not isinstance(kernel, AbstractKernel):
         raise ValueError(f"kernel is a {type(kernel).__name__}: pass a kernel such as mf.ExpDot(2.0), not a dynamics")
@@ -129,6 +132,8 @@ def _checked(kernel, rho, dim, restarts, x0, prefix, certify):
         raise ValueError(f"dim={dim!r}: tokens live on S^(dim-1) with an integer dim of at least 2")
     if x0 is None and (not isinstance(restarts, (int, np.integer)) or restarts < 1):
         raise ValueError(f"restarts={restarts!r}: pass a positive integer")
+    if not isinstance(budget, (int, np.integer)) or budget < 1:
+        raise ValueError(f"budget={budget!r}: pass a positive number of evaluations per restart")
     if certify not in (True, False, *EFFORTS):
         raise ValueError(f"certify={certify!r}: pass True, False, {', '.join(map(repr, EFFORTS))}")
     concrete = _check.is_concrete((kernel, rho, prefix, x0))

@@ -17,11 +17,21 @@ ARMIJO = 1e-4
 LARGEST_ANGLE = 0.7  # no token turns further in one move; keeps quasi-Newton steps inside the region they model
 FIRST_ANGLE = 0.1
 REJECTIONS = 8  # in a row, after which the memory is dropped and the gradient tried
-IDLE = 6  # moves without relative gain before the ascent is called stalled
+IDLE = 6  # moves without progress before the ascent is called stalled
+FALL = 1e-3  # relative fall of the gradient that is progress where the energy no longer shows any
 
 
 class Stopping(eqx.Module):
-    """Stop at ‖grad‖_w ≤ gradient·‖F‖_w, after moves that gain less than gain·|E|, or after `budget` evaluations."""
+    """Stop at ‖grad‖_w ≤ gradient·‖F‖_w, after `budget` evaluations, or after moves without progress.
+
+    Progress is a gain of more than gain·|E|, or a gradient below the smallest so far: a quadratic gain falls below the
+    rounding of E when the gradient is at its square root, long before the gradient is at its tolerance.
+
+    Examples:
+        >>> stop = mf.ascent.engine.stopping(jnp.float32, budget=200)
+        >>> int(stop.budget)
+        200
+    """
 
     gradient: Scalar
     gain: Scalar
@@ -29,11 +39,15 @@ class Stopping(eqx.Module):
 
 
 class Ascent(eqx.Module):
-    """Where one restart stands. `shrink` shortens the next move after rejections; `status` indexes `STATUSES`."""
+    """Where one restart stands. `shrink` shortens the next move after rejections; `status` indexes `STATUSES`.
+
+    `lowest`: ‖grad‖_w at the last progress that the gradient made.
+    """
 
     point: Point
     memory: PyTree[Array]
     shrink: Scalar
+    lowest: Scalar
     rejected: Int[Array, ""]
     idle: Int[Array, ""]
     iterations: Int[Array, ""]
@@ -48,7 +62,15 @@ def stopping(dtype: DTypeLike, budget: int | Int[Array, ""], sharp: bool = False
 
 
 def climb(landscape: AbstractLandscape, x0: Float[Array, "n d"], method: AbstractAscent, stop: Stopping) -> Ascent:
-    """Ascends from x0 until a reason to stop. The energy never falls below that of x0 (to 4 units of rounding)."""
+    """Ascends from x0 until a reason to stop. The energy never falls below that of x0 (to 4 units of rounding).
+
+    Examples:
+        >>> landscape = mf.ascent.bind(mf.Dot(), mf.Marginal.circle(3), None, 2, jnp.float32)
+        >>> stop = mf.ascent.engine.stopping(jnp.float32, 200)
+        >>> end = mf.ascent.climb(landscape, mf.sphere.sample(jax.random.key(0), (3, 2)), mf.ascent.LBFGS(), stop)
+        >>> print(f"{end.point.energy:.3f}")
+        0.500
+    """
     start = _start(landscape, x0, method, stop)
     return jax.lax.while_loop(lambda a: a.status == RUNNING, lambda a: _iterate(landscape, a, method, stop), start)
 
@@ -64,12 +86,14 @@ def _start(landscape, x0, method, stop) -> Ascent:
     zero = jnp.zeros((), jnp.int32)
     status = jnp.where(_flat(landscape, point, stop), CONVERGED, jnp.where(stop.budget > 0, RUNNING, BUDGET))
     one = jnp.ones((), x0.dtype)
-    return Ascent(point, method.init(point), one, zero, zero, zero, status.astype(jnp.int32))
+    lowest = landscape.norm(point.gradient)
+    return Ascent(point, method.init(point), one, lowest, zero, zero, zero, status.astype(jnp.int32))
 
 
 def _iterate(landscape, a: Ascent, method, stop) -> Ascent:
     move = a.shrink * _direction(landscape, a, method)
-    trial = evaluate(landscape, sphere.normalize(a.point.x + move))
+    counts = landscape.rho.weights[:, None] > 0
+    trial = evaluate(landscape, jnp.where(counts, sphere.normalize(a.point.x + move), a.point.x))
     predicted = landscape.inner(a.point.gradient, move)
     ok = _acceptable(landscape, a.point, trial, predicted)
     after = _accept(landscape, a, trial, move, method, stop)
@@ -105,10 +129,13 @@ def _acceptable(landscape, point: Point, trial: Point, predicted: Scalar) -> Boo
 
 def _accept(landscape, a: Ascent, trial: Point, move, method, stop) -> Ascent:
     memory = method.update(landscape, a.point, trial, move, a.memory)
-    idle = trial.energy - a.point.energy <= stop.gain * jnp.abs(trial.energy)
+    size = landscape.norm(trial.gradient)
+    lower = size < (1 - FALL) * a.lowest
+    gains = trial.energy - a.point.energy > stop.gain * jnp.abs(trial.energy)
+    idle = jnp.where(gains | lower, 0, a.idle + 1)
+    lowest = jnp.where(lower, size, a.lowest)
     zero = jnp.zeros_like(a.rejected)
-    idles = jnp.where(idle, a.idle + 1, 0)
-    return Ascent(trial, memory, jnp.ones_like(a.shrink), zero, idles, a.iterations, a.status)
+    return Ascent(trial, memory, jnp.ones_like(a.shrink), lowest, zero, idle, a.iterations, a.status)
 
 
 def _reject(a: Ascent, trial: Point, predicted: Scalar, method) -> Ascent:
@@ -120,7 +147,7 @@ def _reject(a: Ascent, trial: Point, predicted: Scalar, method) -> Ascent:
     drop = rejected == REJECTIONS
     memory = jax.tree.map(lambda u, v: jnp.where(drop, u, v), method.init(a.point), a.memory)
     idle = jnp.where(rejected % REJECTIONS == 0, a.idle + IDLE // 2, a.idle)
-    return Ascent(a.point, memory, jnp.where(drop, 1, shrink), rejected, idle, a.iterations, a.status)
+    return Ascent(a.point, memory, jnp.where(drop, 1, shrink), a.lowest, rejected, idle, a.iterations, a.status)
 
 
 def _size(landscape, point: Point) -> Scalar:

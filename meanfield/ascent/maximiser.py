@@ -18,7 +18,15 @@ class Maximiser(eqx.Module):
     - `gradient_norm` = √Σ w_i‖P_{x_i} Σ_j w_j ∇h‖²; `curvature`, the largest eigenvalue of the Riemannian Hessian in the
       w-weighted inner product, and `ascent_direction` (n, d), its eigenvector.
     - `upper_bound` ≥ the global maximum, proved by `bound.method` ("" and inf where nothing is proved: `bound.reason`).
-    - `status`: "converged", "stalled" (no more gain), "budget", or "saddle"; `iterations` spent on the best state.
+    - `status`: "converged" (gradient within tolerance, no direction of ascent), "saddle" (curvature > 0 there),
+      "stalled" (moves neither gain energy nor shrink the gradient), "budget"; `iterations` spent on the best state.
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> best = mf.ascend(mf.ExpDot(1.0), mf.Marginal.circle(4), 2, jax.random.key(0), restarts=2)
+        >>> best.x.shape, best.energies.shape, float(best.gradient_norm) < 1e-3
+        ((4, 2), (2,), True)
     """
 
     x: Float[Array, "*batch n d"]

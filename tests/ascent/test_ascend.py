@@ -36,6 +36,21 @@ def test_a_maximiser_takes_no_iteration_and_stays():
 
 
 def test_a_saddle_is_named_and_left():
+    """The great circle above its thresholds: its growth rates are the eigenvalues of the Hessian."""
+    beta, angle = 4.0, RHO.labels
+    circle = jnp.stack([jnp.cos(angle), jnp.sin(angle), 0 * angle], axis=1)
+    x0 = jnp.tile(circle, (RESTARTS, 1, 1))
+    saddle = mf.ascend(cosine(beta), RHO, DIM, jax.random.key(4), x0=x0, certify=False)
+    assert saddle.status == "saddle" and int(saddle.iterations) == 0
+    rates = [f(m, beta) for f in (mf.theory.in_plane_rate, mf.theory.out_of_plane_rate) for m in range(N // 2)]
+    np.testing.assert_allclose(saddle.curvature, max(rates), rtol=1e-6)
+    x0 = jnp.tile(saddle.escape(), (RESTARTS // 2, 1, 1))
+    left = mf.ascend(cosine(beta), RHO, DIM, jax.random.key(4), x0=x0, certify=False)
+    assert left.energy > 1.05 * saddle.energy
+
+
+@pytest.mark.slow
+def test_antipodes_are_a_saddle_of_known_curvature():
     x0 = jnp.array([[[1.0, 0, 0], [-1.0, 0, 0]]])
     rho = mf.Marginal(jnp.zeros(2))
     saddle = mf.ascend(mf.ExpDot(1.0), rho, 3, jax.random.key(4), x0=x0)
@@ -57,7 +72,9 @@ def test_a_search_that_ends_in_a_saddle_goes_on(monkeypatch):
     monkeypatch.setattr(search, "start_mixture", dirac)
     rho = mf.Marginal.circle(10)  # a shape of its own: not compiled before
     best = mf.ascend(cosine(1.0), rho, 2, jax.random.key(0), restarts=2, certify=False)
-    assert best.status == "converged" and best.energy > 0.28
+    assert (
+        best.status == "converged" and best.energy > 0.25
+    )  # a local maximum without winding; the great circle has .2826
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.ascent import LBFGS, GradientAscent, Newton, PowerStep, bind, climb
-from meanfield.ascent.engine import BUDGET, CONVERGED, STALLED, stopping
+from meanfield.ascent.engine import BUDGET, CONVERGED, stopping
 
 from .cases import DIM, RHO, cosine, random_states
 
@@ -20,9 +20,7 @@ def run(method, x0, budget, rho=RHO):
     return climb(landscape, x0, method, stopping(x0.dtype, budget)), landscape
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in ("gradient", "power") else n for n in METHODS]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "lbfgs" else pytest.mark.slow) for n in METHODS])
 def test_energy_never_decreases_and_the_ascent_converges(name):
     x0 = random_states(1, seed=3)[0]
     energies = []
@@ -31,13 +29,9 @@ def test_energy_never_decreases_and_the_ascent_converges(name):
         energies.append(float(ascent.point.energy))
         np.testing.assert_allclose(jnp.linalg.norm(ascent.point.x, axis=1), 1.0, atol=1e-14)
     assert np.all(np.diff(energies) >= -4e-16) and energies[5] > energies[0]
-    # first-order methods end where moves gain no more energy, before their gradient is at its tolerance
-    first_order = name in ("gradient", "power")
-    assert int(ascent.status) in ((CONVERGED, STALLED) if first_order else (CONVERGED,))
-    assert landscape.norm(ascent.point.gradient) < (1e-5 if first_order else 1e-8) * landscape.norm(ascent.point.force)
+    assert int(ascent.status) == CONVERGED
+    assert landscape.norm(ascent.point.gradient) < 1e-8 * landscape.norm(ascent.point.force)
     assert int(run(METHODS[name], x0, jnp.asarray(3))[0].status) == BUDGET
-    if int(ascent.status) == STALLED:
-        return
     again, _ = run(METHODS[name], ascent.point.x, jnp.asarray(100))
     assert int(again.iterations) == 0 and np.array_equal(again.point.x, ascent.point.x)
 

@@ -21,6 +21,7 @@ SHEAR = mf.Gauge(mf.ExpDot(1.0), lambda xi: jnp.array([[1.0, 0.5], [0.0, 1.0]]))
         (mf.Toeplitz(jnp.sin, mf.Dot()), {}, "Toeplitz is asymmetric"),
         (SHEAR, {}, r"not orthogonal \(max \|Q Qᵀ − I\| = 0.5"),
         (cosine(), {"restarts": 0}, "restarts=0"),
+        (cosine(), {"budget": -5}, "budget=-5"),
         (cosine(), {"x0": random_states(1, 7, 2)}, "x0 has shape"),
         (cosine(), {"x0": 2 * random_states(1, 24, 2)}, "not unit"),
         (cosine(), {"certify": "very"}, "certify='very'"),
