@@ -15,7 +15,7 @@ from ._types import Devices, ScalarLike, Times, Tokens
 from .dynamics import AbstractDynamics, refuse_values, require_dynamics
 from .dynamics.radial import PeriNorm, PreNorm
 from .energy import bind_energy
-from .interaction import place, plan
+from .interaction import place, plan, reverse_only
 from .marginal import Marginal
 from .trajectory import FlowError, FlowStatus, Trajectory, failure_message, unreached
 
@@ -97,6 +97,8 @@ def flow(
     )
     method = plan(method, devices)
     x0, rho = place((x0, rho), method)
+    if isinstance(run.adjoint, diffrax.RecursiveCheckpointAdjoint):
+        method = reverse_only(method)
     # bound before tracing: the length of an expansion is chosen from the values of parameters
     field = dynamics.bind(rho, x0.shape[1], dtype, method)
     functional = None

@@ -5,6 +5,7 @@ from .choose import choose_mapped as choose_mapped
 from .devices import Plan as Plan
 from .devices import place as place
 from .devices import plan as plan
+from .devices import reverse_only as reverse_only
 from .expansion import Expansion as Expansion
 from .fold import Tiling as Tiling
 from .fold import fold as fold

@@ -27,6 +27,7 @@ def choose(
 
     Raises `ValueError` for an unknown name, and for an expansion where none is known.
     """
+    reverse = isinstance(method, Plan) and method.reverse
     method, mesh, where = _parts(method)
     if method == "expansion":
         found, why = _expansion(terms, d, dtype, visible)
@@ -35,13 +36,13 @@ def choose(
         return _pallas(mesh), f"pallas{where}: asked for"
     if method == "dense" or (method == "auto" and n * n <= DENSE_PAIRS):
         why = "asked for" if method == "dense" else f"n = {n} tokens are few"
-        return Tiled(Tiling(mesh=mesh)), f"dense{where}: {why}"
+        return Tiled(Tiling(mesh=mesh), reverse), f"dense{where}: {why}"
     why = "asked for"
     if method == "auto":
         terms_needed, why = _worthwhile(terms, n, d, dtype, visible)
         if terms_needed is not None:
             return Expansion(terms_needed, mesh), f"expansion{where}: {why}"
-    return Tiled(Tiling(ROWS, COLUMNS, mesh)), f"blocked{where}: {why}"
+    return Tiled(Tiling(ROWS, COLUMNS, mesh), reverse), f"blocked{where}: {why}"
 
 
 def choose_mapped(method: str | Plan, n: int) -> tuple[Tiling, str]:

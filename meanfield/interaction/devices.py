@@ -14,10 +14,11 @@ AXIS = "tokens"
 
 
 class Plan(eqx.Module):
-    """A method by name, and the mesh its sums run on."""
+    """A method by name, the mesh its sums run on, and whether only reverse mode is asked of them."""
 
     name: str = eqx.field(static=True)
     mesh: Mesh | None = eqx.field(static=True, default=None)
+    reverse: bool = eqx.field(static=True, default=False)
 
 
 def plan(method: str | Plan, devices: Devices = None) -> str | Plan:
@@ -38,6 +39,11 @@ def plan(method: str | Plan, devices: Devices = None) -> str | Plan:
     if not devices or len(set(devices)) != len(devices):
         raise ValueError(f"devices={devices}: pass at least one device, each once")
     return Plan(method, Mesh(np.array(devices), (AXIS,), axis_types=(jax.sharding.AxisType.Auto,)))
+
+
+def reverse_only(method: str | Plan) -> Plan:
+    """`method` with sums that may use derivative rules without forward mode."""
+    return Plan(method, reverse=True) if isinstance(method, str) else Plan(method.name, method.mesh, True)
 
 
 def place(tree: PyTree, method: str | Plan) -> PyTree:

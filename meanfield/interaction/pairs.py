@@ -45,21 +45,31 @@ class Causal(eqx.Module):
         return value
 
 
-def over_pairs(fn: Callable, xi: Label, zeta: Label) -> Array:
-    """fn(ξ_i, ζ_j) for every pair: (B, …) and (C, …) → (B, C)."""
+def over_pairs(fn: Callable, xi: Label, zeta: Label, transposed: bool = False) -> Array:
+    """fn(ξ_i, ζ_j) for every pair: (B, …) and (C, …) → (B, C), or (C, B) where `transposed`."""
+    if transposed:
+        return jax.vmap(lambda b: jax.vmap(lambda a: fn(a, b))(xi))(zeta)
     return jax.vmap(lambda a: jax.vmap(lambda b: fn(a, b))(zeta))(xi)
 
 
-def factors(term: Term, targets: Targets, sources: Sources) -> Float[Array, "B C"] | None:
+def factors(term: Term, targets: Targets, sources: Sources, transposed: bool = False) -> Float[Array, "B C"] | None:
     """Π g over all pairs of a tile, or None without factors."""
     if not term.factors:
         return None
     dtype = targets.q.dtype
-    return over_pairs(lambda xi, zeta: term.factor(xi, zeta, dtype), targets.labels, sources.labels)
+    return over_pairs(lambda xi, zeta: term.factor(xi, zeta, dtype), targets.labels, sources.labels, transposed)
 
 
-def hide(values: Float[Array, "B C"], visible: Causal | None, targets: Targets, sources: Sources, fill: float) -> Array:
+def hide(
+    values: Float[Array, "B C"],
+    visible: Causal | None,
+    targets: Targets,
+    sources: Sources,
+    fill: float,
+    transposed: bool = False,
+) -> Array:
     """`values` with invisible pairs replaced by `fill`."""
     if visible is None:
         return values
-    return jnp.where(over_pairs(visible, targets.labels, sources.labels), values, jnp.asarray(fill, values.dtype))
+    seen = over_pairs(visible, targets.labels, sources.labels, transposed)
+    return jnp.where(seen, values, jnp.asarray(fill, values.dtype))
