@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import _experiments
+from ._compiling import quick_to_compile
 from .files import write_text
 
 
@@ -50,14 +51,19 @@ class Result:
         return self.error is None and all(row["holds"] for row in self.claims)
 
 
-def run_all(names: Sequence[str], out: pathlib.Path, smoke: bool, seed: int, jobs: int) -> list[Result]:
-    """Runs the experiments in `jobs` processes into out/NAME, with a progress bar on a terminal."""
+def run_all(
+    names: Sequence[str], out: pathlib.Path, smoke: bool, seed: int, jobs: int, quick: bool = False
+) -> list[Result]:
+    """Runs the experiments in `jobs` processes into out/NAME, with a progress bar on a terminal.
+
+    `quick`: programs are compiled faster and run slower, for experiments that take seconds.
+    """
     import tqdm
 
     known = _experiments.descriptions()
 
     def one(name: str) -> Result:
-        return Result(name, known[name], out / name, _run_process(name, out / name, smoke, seed))
+        return Result(name, known[name], out / name, _run_process(name, out / name, smoke, seed, quick))
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         pending = {pool.submit(one, name): name for name in names}
@@ -67,12 +73,12 @@ def run_all(names: Sequence[str], out: pathlib.Path, smoke: bool, seed: int, job
     return [results[name] for name in names]
 
 
-def _run_process(name: str, out: pathlib.Path, smoke: bool, seed: int) -> str | None:
+def _run_process(name: str, out: pathlib.Path, smoke: bool, seed: int, quick: bool) -> str | None:
     """None where the experiment ran to its end (claims may fail), else its last words."""
     for stale in ("claims.json", "run.json"):
         (out / stale).unlink(missing_ok=True)
     command = [sys.executable, "-m", "meanfield.cli", "experiment", "run", name, "--out", str(out), "--seed", str(seed)]
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    environment = {**os.environ, "MPLBACKEND": "Agg"} | ({"XLA_FLAGS": quick_to_compile()} if quick else {})
     done = subprocess.run(
         command + ["--smoke"] * smoke,
         capture_output=True,

@@ -50,7 +50,7 @@ def demo(out: pathlib.Path = pathlib.Path("runs/demo"), seed: int = 0, smoke: bo
     names = [f"dynamics_{name}" for name in STORY]
     sys.stdout.write(f"running {len(names)} experiments, about a minute or two on two cores\n")
     sys.stdout.flush()
-    results = _report.run_all(names, out, smoke, seed, jobs)
+    results = _report.run_all(names, out, smoke, seed, jobs, quick=True)
     for result in results:
         held = sum(row["holds"] for row in result.claims)
         said = result.error or f"{held} of {len(result.claims)} claims hold, {result.record['wall_seconds']:.1f} s"

@@ -10,12 +10,6 @@ import jax
 import pytest
 from jaxtyping import install_import_hook
 
-# Compiling is most of the time of the suite: these two flags of XLA halve it. They are named for this version of JAX only, as XLA ends
-# the process at a flag that it does not know.
-if jax.__version_info__[:2] == (0, 10):
-    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
-
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 if cache := os.environ.get("MEANFIELD_TEST_CACHE"):  # opt-in: a warm cache makes reruns while developing much faster
@@ -23,6 +17,12 @@ if cache := os.environ.get("MEANFIELD_TEST_CACHE"):  # opt-in: a warm cache make
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 install_import_hook("meanfield", "beartype.beartype").__enter__()
+
+from meanfield._compiling import quick_to_compile  # noqa: E402 (after the hook)
+
+os.environ["XLA_FLAGS"] = (
+    quick_to_compile()
+)  # compiling is most of the time of the suite; read when the first array is made
 
 SHARED = pathlib.Path(__file__).resolve().parent.parent.parent / "shared"
 
