@@ -75,23 +75,39 @@ def lengths(out: pathlib.Path) -> None:
 
 
 def gradients(out: pathlib.Path) -> None:
-    """Gradient in mixing, slopes and all other parameters against the profile alone; temporary memory as compiled."""
-    rows = []
-    for name, n in (("bloom", 256), ("mpt-7b", 2**14), ("mpt-7b", 2**16), ("mpt-7b", 2**18)):
+    """Gradient in λ and slopes, with a diagonal per layer and head in it too, against the profile alone; temporary memory as compiled."""
+    rows, random = [], np.random.default_rng(0)
+    cases = [
+        ("bloom", 256, False),
+        *(("mpt-7b", 2**k, False) for k in (14, 16, 18)),
+        *(("mpt-7b", 2**k, True) for k in (14, 16)),
+    ]
+    for name, n, per_head in cases:
         arch = pp.preset(name)
+        diagonal = random.normal(size=(arch.depth, arch.num_heads)) if per_head else np.zeros(())
+        parameters = (arch.mixing, arch.bias.slopes, jnp.asarray(diagonal))
 
-        def loss(arch: pp.Architecture, n: int = n) -> jax.Array:
-            return pp.profile(arch, n)[: n // 2].sum()
+        def profile(mixing: jax.Array, slopes: jax.Array, diagonal: jax.Array, n: int = n) -> jax.Array:
+            return pp.profile(pp.Architecture(mixing, slopes, diagonal=diagonal), n)
 
-        compiled = jax.jit(jax.grad(loss)).lower(arch).compile()
-        forward = timed(lambda n=n, arch=arch: pp.profile(arch, n), repeats=9, budget=6)
-        backward = timed(lambda arch=arch, f=compiled: f(arch), repeats=9, budget=10)
-        memory = compiled.memory_analysis().temp_size_in_bytes / 1e6
+        def loss(*parameters: jax.Array, n: int = n, profile=profile) -> jax.Array:
+            return profile(*parameters)[: n // 2].sum()
+
+        value = jax.jit(profile).lower(*parameters).compile()
+        gradient = jax.jit(jax.grad(loss, argnums=(0, 1, 2) if per_head else (0, 1))).lower(*parameters).compile()
+        forward = timed(lambda f=value, x=parameters: f(*x), repeats=7, budget=4)
+        backward = timed(lambda f=gradient, x=parameters: f(*x), repeats=7, budget=8)
+        memory = gradient.memory_analysis().temp_size_in_bytes
         rows.append({
-            "architecture": name, "tokens": n, "profile": forward, "gradient": backward,
-            "gradient / profile": backward.median / forward.median, "temporary memory of the gradient (MB)": memory,
+            "architecture": name, "tokens": n, "content": "per layer and head" if per_head else "one number",
+            "profile": forward, "gradient": backward, "gradient / profile": backward.median / forward.median,
+            "temporary memory of the gradient (MB)": memory / 1e6, "per token (bytes)": memory / n,
         })  # fmt: skip
-    table(rows, out / "propagation_gradient", "Gradient of a profile in every parameter, float64")
+    table(
+        rows,
+        out / "propagation_gradient",
+        "Gradient of a profile in λ, slopes and a diagonal per layer and head, float64",
+    )
 
 
 def family(out: pathlib.Path) -> None:
