@@ -67,7 +67,8 @@ def animate(
                 ax.set_title(plain(f"{title}, t = {now:.2f}" if title else f"t = {now:.2f}", 60))
                 cursor.set_xdata([now, now])
                 writer.grab_frame()
-                fig.set_layout_engine("none")  # laid out once, by the first frame
+                # laid out once, by the first frame: with any engine every frame is drawn twice
+                fig.set_layout_engine(None)
     return path
 
 
