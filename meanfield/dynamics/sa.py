@@ -1,5 +1,7 @@
 """Self-attention with softmax weights."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 
 from .. import sphere
@@ -67,16 +69,21 @@ class SoftmaxField(AbstractDriftField):
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """P_x A(x)."""
-        return sphere.project(x, self.drift(x))
+        if not self.rotate_values:
+            return sphere.project(x, self.drift(x))
+        return self._mean(x, self.summing.tangent_average)
 
     def drift(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """Q_iᵀ Σ_j a_ij Q_j x_j + Σ_k a_ik p_k."""
+        return self._mean(x, self.summing.average)
+
+    def _mean(self, x: Float[Array, "n d"], pull: Callable) -> Float[Array, "n d"]:
         targets, sources = sides(self.term, x, self.rho, self.rotate_values)
-        average = self.summing.average(self.term, targets, sources, self.visible)
+        average = pull(self.term, targets, sources, self.visible)
         if self.rotate_values:
             turned = self.term.ungauge(self.rho.labels, average.numerator)
             average = Average(average.top, turned, average.denominator)
         if self.prefix is not None:
             targets, sources = prefix_sides(x, self.prefix)
-            average = merge(average, self.summing.average(zonal_only(self.term), targets, sources, None))
+            average = merge(average, pull(zonal_only(self.term), targets, sources, None))
         return mean(average)

@@ -1,5 +1,7 @@
 """Unnormalised self-attention: Riemannian gradient ascent of E_h."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -70,19 +72,24 @@ class GradientField(AbstractDriftField):
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """P_x A(x)."""
-        return sphere.project(x, self.drift(x))
+        if not self.rotate_values:
+            return sphere.project(x, self.drift(x))
+        return self._sum(x, self.summing.tangent)
 
     def drift(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """Σ_terms scale Q_iᵀ Σ_j w_j g φ' Q_j x_j (values unrotated where asked), plus the prefix."""
+        return self._sum(x, self.summing.force)
+
+    def _sum(self, x: Float[Array, "n d"], pull: Callable) -> Float[Array, "n d"]:
         total = jnp.zeros_like(x)
         for term in self.terms:
             scale = term.scale.astype(x.dtype)
             targets, sources = sides(term, x, self.rho, self.rotate_values)
-            force = self.summing.force(term, targets, sources, self.visible)
+            force = pull(term, targets, sources, self.visible)
             total += scale * (term.ungauge(self.rho.labels, force) if self.rotate_values else force)
             if self.prefix is not None:
                 targets, sources = prefix_sides(x, self.prefix)
-                total += scale * self.summing.force(zonal_only(term), targets, sources, None)
+                total += scale * pull(zonal_only(term), targets, sources, None)
         return total
 
 

@@ -7,10 +7,11 @@ from .._check import is_concrete
 from .._types import DType
 from ..kernels import Term
 from .devices import Plan
-from .expansion import Expansion, refusal
+from .expansion import BLOCK, Expansion, refusal
 from .fold import Tiling
 from .method import AbstractMethod
 from .pairs import Causal
+from .separable import Split, split_factors
 from .series import LARGEST, degree
 from .tiled import Tiled
 
@@ -97,14 +98,17 @@ def _worthwhile(terms, n, d, dtype, visible) -> tuple[int | None, str]:
     found = degree(terms, d, dtype)
     if found is None:
         return None, f"{plain}; no expansion: more than {LARGEST[d]} terms"
-    if series_cost(d, found) >= n:
+    if max(series_cost(d, found, split_factors(term, visible)) for term in terms) >= n:
         return None, f"{plain}; an expansion of degree {found} would cost more"
     return found, f"n = {n} tokens, degree {found} costs less than all pairs"
 
 
-def series_cost(d: int, degree: int) -> float:
-    """Cost per token of an expansion in units of one pair (1.5 ns on two EPYC cores in f32, where this was measured)."""
-    return 55.0 * (degree + 1) if d == 2 else 7.0 * (degree + 1) ** 2 + 500.0
+def series_cost(d: int, degree: int, parts: Split) -> float:
+    """Cost per token of one term's expansion in units of one pair (1.5 ns on two EPYC cores in f32, where it was measured)."""
+    size = degree + 1
+    once = 5.5 * size if d == 2 else 0.6 * size**2 + 6.0 * size
+    once *= 3 ** len(parts.trigonometric)  # columns of values
+    return 2 * once + BLOCK[d] if parts.ordered else once
 
 
 def _parts(method: str | Plan) -> tuple[str, Mesh | None, str]:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from .._types import Array, Float, PyTree
 from ..kernels import Term
+from ..sphere import project
 from .pairs import Causal, Sources, Targets
 
 
@@ -53,6 +54,15 @@ class AbstractMethod(eqx.Module):
     @abc.abstractmethod
     def average(self, term: Term, targets: Targets, sources: Sources, visible: Causal | None) -> Average:
         """Numerator and denominator of Σ_j a_ij v_j with a_ij ∝ w_j g_ij φ'(⟨q_i, k_j⟩) over visible j."""
+
+    def tangent(self, term: Term, targets: Targets, sources: Sources, visible: Causal | None) -> Float[Array, "n d"]:
+        """`force` minus its part along q_i (unit rows): what moves tokens on the sphere, where values are keys."""
+        return project(targets.q, self.force(term, targets, sources, visible))
+
+    def tangent_average(self, term: Term, targets: Targets, sources: Sources, visible: Causal | None) -> Average:
+        """`average` with the numerator's part along q_i removed."""
+        average = self.average(term, targets, sources, visible)
+        return Average(average.top, project(targets.q, average.numerator), average.denominator)
 
     @abc.abstractmethod
     def potential(self, term: Term, targets: Targets, sources: Sources) -> Float[Array, " n"]:

@@ -9,6 +9,7 @@ sum, and the basis, which has poles, is not differentiated. JAX's custom_jvp has
 """
 
 import functools
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -39,6 +40,16 @@ class Chain(eqx.Module):
     backward: Pass | None
 
 
+class Static(NamedTuple):
+    """What a sum is compiled for."""
+
+    basis: AbstractHarmonics
+    chunk: int
+    mesh: Mesh | None
+    structure: jax.tree_util.PyTreeDef
+    turning: bool
+
+
 def stream(
     basis: AbstractHarmonics,
     chunk: int,
@@ -48,33 +59,49 @@ def stream(
     q: Float[Array, "n d"],
     k: Float[Array, "m d"],
     values: Float[Array, "m c"],
-) -> Float[Array, "n c"]:
-    """F (n, c); memory O(n + m + terms·chunk). Tokens, or blocks of a chain, are shared out over `mesh`."""
+    turning: bool = False,
+) -> Float[Array, "n columns"]:
+    """F (n, c); memory O(n + m + terms·chunk). Tokens, or blocks of a chain, are shared out over `mesh`.
+
+    `turning`: the torque Σ_j g_ij p'(⟨q_i, k_j⟩) (q_i × k_j) V_j instead, (n, axes·c), one axis in d = 2 and three in d = 3.
+    """
     leaves, structure = jax.tree.flatten(chain)
-    return stream_p.bind(coefficients, q, k, values, *leaves, basis=basis, chunk=chunk, mesh=mesh, structure=structure)
+    static = Static(basis, chunk, mesh, structure, turning)
+    return stream_p.bind(coefficients, q, k, values, *leaves, static=static)
 
 
-def _stream(coefficients, q, k, values, *leaves, basis, chunk, mesh, structure):
-    chain = jax.tree.unflatten(structure, leaves)
+def _stream(coefficients, q, k, values, *leaves, static):
+    chain = jax.tree.unflatten(static.structure, leaves)
     if chain is None:
-        return _all_pairs(basis, chunk, mesh, coefficients, q, k, values)
+        return _all_pairs(static, coefficients, q, k, values)
     blocks = [a.reshape(*chain_shape(chain), a.shape[-1]) for a in (q, k, values)]
-    total = jnp.zeros(blocks[2].shape, values.dtype)
+    total = jnp.zeros((*blocks[2].shape[:2], _width(static, values)), values.dtype)
     for one, reverse in ((chain.forward, False), (chain.backward, True)):
         if one is not None:
-            total += _recur(basis, mesh, coefficients, one, *blocks, reverse)
-    return total.reshape(values.shape)
+            total += _recur(static, coefficients, one, *blocks, reverse)
+    return total.reshape(-1, total.shape[2])
 
 
-def _all_pairs(basis, chunk, mesh, coefficients, q, k, values):
+def _weigh(static):
+    return static.basis.turn if static.turning else static.basis.weigh
+
+
+def _width(static, values) -> int:
+    """Columns of the result."""
+    return values.shape[1] * (3 if static.turning and static.basis.d == 3 else 1)
+
+
+def _all_pairs(static, coefficients, q, k, values):
     """Moments of all sources, evaluated at all targets; with a mesh, of each device's sources, added up."""
+    basis, chunk, mesh = static.basis, static.chunk, static.mesh
+    weigh = _weigh(static)
     if mesh is None:
-        return _evaluate(basis, chunk, basis.weigh(coefficients, _moments(basis, chunk, k, values)), q)
+        return _evaluate(basis, chunk, weigh(coefficients, _moments(basis, chunk, k, values)), q)
 
     def local(sides, coefficients):
         q, k, values = sides
         moments = jax.lax.psum(_moments(basis, chunk, k, values), AXIS)
-        return _evaluate(basis, chunk, basis.weigh(coefficients, moments), q)
+        return _evaluate(basis, chunk, weigh(coefficients, moments), q)
 
     n, m = q.shape[0], k.shape[0]
     rows = max(n, m) + -max(n, m) % mesh.size
@@ -82,42 +109,44 @@ def _all_pairs(basis, chunk, mesh, coefficients, q, k, values):
     return shared_out(local, mesh, sides, coefficients)[:n]
 
 
-def _jvp(primals, tangents, **static):
+def _jvp(primals, tangents, static):
     """dF = Σ dc P V + Σ p dV + Σ p' (⟨dq, k⟩ + ⟨q, dk⟩) V, plus the chain's tangents."""
+    if static.turning:
+        raise NotImplementedError("a torque is differentiated as q × the force (Expansion.tangent)")
     coefficients, q, k, values, *chain = primals
     dcoefficients, dq, dk, dvalues, *dchain = tangents
-    out = stream_p.bind(*primals, **static)
+    out = stream_p.bind(*primals, static=static)
     parts = []
     if not _is_zero(dcoefficients):
-        parts.append(stream_p.bind(dcoefficients, q, k, values, *chain, **static))
+        parts.append(stream_p.bind(dcoefficients, q, k, values, *chain, static=static))
     if not _is_zero(dvalues):
-        parts.append(stream_p.bind(coefficients, q, k, dvalues, *chain, **static))
-    slopes = differentiate(coefficients, static["basis"].d)
+        parts.append(stream_p.bind(coefficients, q, k, dvalues, *chain, static=static))
+    slopes = differentiate(coefficients, static.basis.d)
     if not _is_zero(dq):
         parts.append(jnp.einsum("nec,ne->nc", _outer_sums(slopes, q, k, k, values, chain, static), dq))
     if not _is_zero(dk):
         parts.append(jnp.einsum("nec,ne->nc", _outer_sums(slopes, q, k, dk, values, chain, static), q))
     if not all(map(_is_zero, dchain)):
-        fixed = functools.partial(_stream, coefficients, q, k, values, **static)
+        fixed = functools.partial(_stream, coefficients, q, k, values, static=static)
         parts.append(jax.jvp(fixed, chain, [ad.instantiate_zeros(t) for t in dchain])[1])
     return out, sum(parts) if parts else ad.Zero.from_primal_value(out)
 
 
-def _transpose(cotangent, coefficients, q, k, values, *chain, basis, chunk, mesh, structure):
+def _transpose(cotangent, coefficients, q, k, values, *chain, static):
     """F is linear in V, with the transpose that lets targets and sources change places, and in c."""
     if ad.is_undefined_primal(values):
-        turned = _turn(jax.tree.unflatten(structure, chain))
-        back = stream(basis, chunk, mesh, coefficients, turned, k, q, cotangent)
+        turned = _turn(jax.tree.unflatten(static.structure, chain))
+        back = stream(static.basis, static.chunk, static.mesh, coefficients, turned, k, q, cotangent)
         return [None, None, None, back, *[None] * len(chain)]
 
     def linear(c):
-        return _stream(c, q, k, values, *chain, basis=basis, chunk=chunk, mesh=mesh, structure=structure)
+        return _stream(c, q, k, values, *chain, static=static)
 
     (back,) = jax.linear_transpose(linear, coefficients.aval)(cotangent)
     return [back, None, None, None, *[None] * len(chain)]
 
 
-def _batch(arguments, axes, **static):
+def _batch(arguments, axes, static):
     """One sum after the other: each already fills the machine."""
     mapped = [a for a, axis in zip(arguments, axes, strict=True) if axis is not None]
     where = [axis for axis in axes if axis is not None]
@@ -126,17 +155,17 @@ def _batch(arguments, axes, **static):
     def one(slices):
         slices = iter(slices)
         full = [a if axis is None else next(slices) for a, axis in zip(arguments, axes, strict=True)]
-        return stream_p.bind(*full, **static)
+        return stream_p.bind(*full, static=static)
 
     return jax.lax.map(one, mapped), 0
 
 
-def _abstract(coefficients, q, k, values, *chain, **static):
-    return jax.core.ShapedArray((q.shape[0], values.shape[1]), values.dtype)
+def _abstract(coefficients, q, k, values, *chain, static):
+    return jax.core.ShapedArray((q.shape[0], _width(static, values)), values.dtype)
 
 
 stream_p = Primitive("meanfield_stream")
-stream_p.def_impl(functools.partial(jax.jit, static_argnames=("basis", "chunk", "mesh", "structure"))(_stream))
+stream_p.def_impl(functools.partial(jax.jit, static_argnames="static")(_stream))
 stream_p.def_abstract_eval(_abstract)
 mlir.register_lowering(stream_p, mlir.lower_fun(_stream, multiple_results=False))
 ad.primitive_jvps[stream_p] = _jvp
@@ -147,7 +176,7 @@ batching.primitive_batchers[stream_p] = _batch
 def _outer_sums(slopes, q, k, directions, values, chain, static):
     """Σ_j g p'(⟨q_i, k_j⟩) directions_j ⊗ V_j: (n, d, c)."""
     both = directions[:, :, None] * values[:, None, :]
-    sums = stream_p.bind(slopes, q, k, both.reshape(k.shape[0], -1), *chain, **static)
+    sums = stream_p.bind(slopes, q, k, both.reshape(k.shape[0], -1), *chain, static=static)
     return sums.reshape(q.shape[0], *both.shape[1:])
 
 
@@ -169,36 +198,39 @@ def _moments(basis, chunk, k, values):
     """Σ_j basis(k_j) V_j; padding has zero values."""
     count = k.shape[0]
     if count <= chunk:
-        return basis.moments(k, values)
+        return basis.moments(k.T, values.T)
     extra = -count % chunk
-    blocks = split(k, chunk), jnp.pad(values, ((0, extra), (0, 0))).reshape(-1, chunk, values.shape[1])
-    shape = jax.eval_shape(basis.moments, blocks[0][0], blocks[1][0])
-    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
+    blocks = _along(split(k, chunk)), _along(jnp.pad(values, ((0, extra), (0, 0))).reshape(-1, chunk, values.shape[1]))
 
     def add(total, block):
         return jax.tree.map(jnp.add, total, basis.moments(*block)), None
 
-    return jax.lax.scan(add, zero, blocks)[0]
+    return jax.lax.scan(add, basis.nothing(values.shape[1], values.dtype), blocks)[0]
 
 
 def _evaluate(basis, chunk, weighted, q):
     count = q.shape[0]
-    if count <= chunk:
-        return basis.evaluate(q, weighted)
-    out = jax.lax.map(lambda block: basis.evaluate(block, weighted), split(q, chunk))
-    return out.reshape(-1, out.shape[-1])[:count]
+    if basis.pointwise or count <= chunk:
+        return basis.evaluate(q.T, weighted).T
+    out = jax.lax.map(lambda block: basis.evaluate(block, weighted), _along(split(q, chunk)))
+    return out.swapaxes(1, 2).reshape(-1, out.shape[1])[:count]
 
 
-def _recur(basis, mesh, coefficients, one: Pass, q, k, values, reverse: bool):
+def _along(blocks: Float[Array, "blocks a b"]) -> Float[Array, "blocks b a"]:
+    """Transposed blocks, in memory: loops then read contiguous tokens."""
+    return jax.lax.optimization_barrier(blocks.swapaxes(1, 2))
+
+
+def _recur(static, coefficients, one: Pass, q, k, values, reverse: bool):
     """F (blocks, size, c) of one pass; with a mesh, each device starts from what the devices before it hand on."""
-    rows = (one.enter, one.leave, one.step, q, k, values)
+    rows, mesh = (one.enter, one.leave, one.step, q, k, values), static.mesh
     if mesh is None:
-        return _scan(basis, coefficients, rows, None, reverse)[1]
+        return _scan(static, coefficients, rows, None, reverse)[1]
 
     def local(rows, coefficients):
-        state, _ = _scan(basis, None, rows, None, reverse)
+        state, _ = _scan(static, None, rows, None, reverse)
         start = _handed_on(state, jnp.prod(rows[2]), mesh.size, reverse)
-        return _scan(basis, coefficients, rows, start, reverse)[1]
+        return _scan(static, coefficients, rows, start, reverse)[1]
 
     extra = -one.step.shape[0] % mesh.size
     fills = (0.0, 0.0, 1.0, None, None, 0.0)  # padding blocks neither feel nor act, and pass states on
@@ -206,18 +238,18 @@ def _recur(basis, mesh, coefficients, one: Pass, q, k, values, reverse: bool):
     return shared_out(local, mesh, rows, coefficients)[: q.shape[0]]
 
 
-def _scan(basis, coefficients, rows, state, reverse: bool):
+def _scan(static, coefficients, rows, state, reverse: bool):
     """The state after all blocks, and F unless there are no coefficients."""
+    basis, weigh = static.basis, _weigh(static)
     if state is None:
-        shape = jax.eval_shape(basis.moments, rows[4][0], rows[5][0])
-        state = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
+        state = basis.nothing(rows[5].shape[2], rows[5].dtype)
 
     def step(state, block):
         enter, leave, decay, q, k, values = block
         out = None
         if coefficients is not None:
-            out = enter[:, None] * basis.evaluate(q, basis.weigh(coefficients, state))
-        own = basis.moments(k, leave[:, None] * values)
+            out = (enter * basis.evaluate(q.T, weigh(coefficients, state))).T
+        own = basis.moments(k.T, leave * values.T)
         return jax.tree.map(lambda a, b: decay * a + b, state, own), out
 
     return jax.lax.scan(step, state, rows, reverse=reverse)

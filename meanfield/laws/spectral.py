@@ -4,10 +4,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._types import Array, Float, Scalar
+from .._types import Array, DType, Float, Scalar
+from ..interaction.pairs import Causal
 from ..interaction.series import phi_series, slope_series
 from ..kernels import Term
 from ..marginal import Marginal
+from ..prefix import Prefix
 
 
 class Mode(eqx.Module):
@@ -62,7 +64,15 @@ def cutoff(grid: int) -> int:
     return (grid - 1) // 3
 
 
-def build(terms: tuple[Term, ...], rho: Marginal, visible, prefix, grid: int, dtype, softmax: bool) -> Circle:
+def build(
+    terms: tuple[Term, ...],
+    rho: Marginal,
+    visible: Causal | None,
+    prefix: Prefix | None,
+    grid: int,
+    dtype: DType,
+    softmax: bool,
+) -> Circle:
     """The equation of structured terms; NaN coefficients where the grid is too coarse for φ."""
     degree = cutoff(grid)
     modes, plain = [], []

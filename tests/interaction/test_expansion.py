@@ -72,6 +72,21 @@ def test_single_precision(precision):
     np.testing.assert_allclose(value, dense, atol=50 * float(jnp.finfo(precision).eps) * float(jnp.abs(dense).max()))
 
 
+def test_large_beta_in_single_precision():
+    """The velocity is a torque turned: no radial part, √β times larger, cancels, and no softmax overflows."""
+    x, rho = tokens(2)
+    uniform = mf.Marginal(rho.labels)
+    sharp = mf.USA(mf.ExpDot(256.0, shift=1.0))
+    exact = mf.velocity(sharp, x, uniform, method="dense")
+    t = x @ x.T
+    size = jnp.exp(256 * (t - 1)) * jnp.sqrt(jnp.maximum(1 - t * t, 0))
+    found = np.float64(mf.velocity(sharp, x.astype(jnp.float32), uniform, method="expansion"))
+    assert float(jnp.abs(found - exact).max() / size.mean(axis=1).max()) <= 1e-6
+    soft = mf.velocity(mf.SA(mf.ExpDot(200.0)), x.astype(jnp.float32), uniform, method="expansion")
+    expected = mf.velocity(mf.SA(mf.ExpDot(200.0)), x, uniform, method="dense")
+    np.testing.assert_allclose(soft, expected, atol=3e-5 * float(jnp.abs(expected).max()))
+
+
 @pytest.mark.parametrize("d", [2, 3])
 def test_energy(d):
     kernel = mf.Toeplitz(mf.ExponentialDecay(0.4), mf.RoPE(mf.ExpDot(3.0), jnp.array([0.5])))
