@@ -34,8 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import tyro
 
     try:
-        call = getattr(importlib.import_module(module), function)
         rest = arguments[len(name.split()) :]
+        if "--distributed" in rest:  # before anything asks JAX for a device
+            rest = importlib.import_module("meanfield.distributed").enter(rest, name)
+        call = getattr(importlib.import_module(module), function)
         return int(tyro.cli(call, args=rest, prog=f"meanfield {name}") or 0)
     except BrokenPipeError:  # the reader of our output has gone, as after `| head`
         sys.stdout = None

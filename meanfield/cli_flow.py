@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import tyro
 
-from . import _run, observables, plot, sphere
+from . import _run, distributed, observables, plot, sphere
 from .dynamics import SA, USA, AbstractDynamics
 from .dynamics.refuse import refuse_values
 from .files import write_zarr
@@ -79,7 +79,10 @@ def flow(options: Annotated[FlowOptions, tyro.conf.arg(name="")]) -> int:
             dynamics = _dynamics(options)
             refuse_values(dynamics, x0.dtype)
             # a flow that gives up still leaves what it reached
-            traj = integrate(dynamics, x0, rho, ts, rtol=options.rtol, progress=True, throw=False)
+            traj = integrate(
+                dynamics, x0, rho, ts, rtol=options.rtol, progress=True, throw=False, devices=distributed.devices()
+            )
+            traj = distributed.local(traj)
             results |= _write(options, traj)
     sys.stdout.write(f"{traj.explain()}\n")
     sys.stdout.writelines(f"{name}: {value}\n" for name, value in results.items())

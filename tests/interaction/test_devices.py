@@ -17,7 +17,9 @@ CHILD = pathlib.Path(__file__).with_name("_devices_child.py")
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["expansion", "blocked", "causal expansion", "ordered expansion", "pairs", "flow"])
 def test_same_numbers_on_several_devices(case):
-    env = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=4", JAX_PLATFORMS="cpu")
+    # the flags of conftest.py, which halve compilation, are kept
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+    env = dict(os.environ, XLA_FLAGS=flags, JAX_PLATFORMS="cpu")
     out = subprocess.run([sys.executable, str(CHILD), case], env=env, capture_output=True, text=True, timeout=600)
     assert out.stdout.strip() == "same", out.stderr[-2000:]
 
