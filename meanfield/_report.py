@@ -66,7 +66,8 @@ def run_all(
         return Result(name, known[name], out / name, _run_process(name, out / name, smoke, seed, quick))
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        pending = {pool.submit(one, name): name for name in names}
+        # the last first: stories end with the long ones
+        pending = {pool.submit(one, name): name for name in reversed(names)}
         finished = concurrent.futures.as_completed(pending)
         bar = tqdm.tqdm(finished, total=len(names), unit="experiment", disable=None)
         results = {pending[future]: future.result() for future in bar}
