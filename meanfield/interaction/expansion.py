@@ -20,7 +20,8 @@ from .series import Series, phi_series, positive_slope, slope_series
 from .stream import stream
 from .tiled import Tiled
 
-CHUNK = {2: 1024, 3: 1024}  # the basis of one chunk stays in a 512 KB cache
+# few, large operations: XLA hands each to its threads, which costs more than a small one computes
+CHUNK = {2: 16384, 3: 8192}
 BLOCK = {2: 256, 3: 256}
 
 

@@ -57,8 +57,15 @@ class Circle(AbstractHarmonics):
     pointwise: bool = eqx.field(static=True, default=True)
 
     def moments(self, k, values):
-        """(2(L+1), c)."""
-        return _product(jnp.concatenate(powers(*_direction(k[0], k[1]), self.degree)), values.T)
+        """(2(L+1), c): u^{ra+b} V summed as one product of the few u^{ra} V and u^b, b < r."""
+        radix, count = _split(self.degree)
+        small, step = successive(*_direction(k[0], k[1]), radix)
+        large, _ = successive(*step, count)
+        wide = (large[:, :, None] * values).reshape(-1, k.shape[1])
+        sums = _product(wide, small.reshape(-1, k.shape[1]).T).reshape(2, count, -1, 2, radix)
+        real, imaginary = sums[0, :, :, 0] - sums[1, :, :, 1], sums[0, :, :, 1] + sums[1, :, :, 0]
+        rows = (a.swapaxes(1, 2).reshape(count * radix, -1)[: self.degree + 1] for a in (real, imaginary))
+        return jnp.concatenate(list(rows))
 
     def nothing(self, columns, dtype):
         """Zeros (2(L+1), c)."""
@@ -154,26 +161,34 @@ def harmonics(d: int, degree: int) -> AbstractHarmonics:
 
 
 def powers(x: Float[Array, " n"], y: Float[Array, " n"], degree: int) -> tuple[Array, Array]:
-    """Real and imaginary parts of (x + iy)^l, l = 0 … degree: (degree + 1, n) each, as (x + iy)^{ra} (x + iy)^b, b < r.
+    """Real and imaginary parts of (x + iy)^l, l = 0 … degree: (degree + 1, n) each, as (x + iy)^{ra} (x + iy)^b, b < r."""
+    radix, count = _split(degree)
+    small, step = successive(x, y, radix)
+    large, _ = successive(*step, count)
+    # the barrier keeps XLA from recomputing every power inside every product
+    (c, s), (a, b) = jax.lax.optimization_barrier((small, large))
+    real = a[:, None] * c - b[:, None] * s
+    imaginary = a[:, None] * s + b[:, None] * c
+    return real.reshape(-1, *x.shape)[: degree + 1], imaginary.reshape(-1, *x.shape)[: degree + 1]
 
-    About 2√degree roundings each; loops, so that a program that needs them in many places stays short.
+
+def successive(x: Float[Array, " n"], y: Float[Array, " n"], count: int) -> tuple[Array, tuple[Array, Array]]:
+    """(x + iy)^l for l < count as (2, count, n), real and imaginary parts, and the pair for l = count.
+
+    Unrolled: a loop of small operations costs more than its arithmetic where XLA hands each to a thread.
     """
+    real, imaginary = [jnp.ones_like(x), x], [jnp.zeros_like(y), y]
+    while len(real) <= count:
+        a, b = real[-1], imaginary[-1]
+        real.append(a * x - b * y)
+        imaginary.append(a * y + b * x)
+    return jnp.stack([jnp.stack(real[:count]), jnp.stack(imaginary[:count])]), (real[count], imaginary[count])
+
+
+def _split(degree: int) -> tuple[int, int]:
+    """r and the number of multiples of it, about equal, that reach all of 0 … degree."""
     radix = max(2, int(np.ceil(np.sqrt(degree + 1))))
-    step, small = _successive((jnp.ones_like(x), jnp.zeros_like(y)), (x, y), radix)
-    _, rows = _successive(small, step, -(-(degree + 1) // radix))
-    real, imaginary = (a.reshape(-1, *x.shape)[: degree + 1] for a in rows)
-    return real, imaginary
-
-
-def _successive(start, factor, count: int):
-    """start·factor^count, and all start·factor^l with l < count, as real and imaginary parts."""
-    x, y = factor
-
-    def step(state, _):
-        a, b = state
-        return (a * x - b * y, a * y + b * x), state
-
-    return jax.lax.scan(step, start, None, length=count)
+    return radix, -(-(degree + 1) // radix)
 
 
 def horner(
