@@ -10,6 +10,7 @@ import pathlib
 import string
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,10 +63,12 @@ def run_all(
 
     known = _experiments.descriptions()
 
-    def one(name: str) -> Result:
-        return Result(name, known[name], out / name, _run_process(name, out / name, smoke, seed, quick))
+    with tempfile.TemporaryDirectory() as cache, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        environment = {"MPLBACKEND": "Agg"} | (quick_to_compile(cache) if quick else {})
 
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        def one(name: str) -> Result:
+            return Result(name, known[name], out / name, _run_process(name, out / name, smoke, seed, environment))
+
         # the last first: stories end with the long ones
         pending = {pool.submit(one, name): name for name in reversed(names)}
         finished = concurrent.futures.as_completed(pending)
@@ -74,19 +77,18 @@ def run_all(
     return [results[name] for name in names]
 
 
-def _run_process(name: str, out: pathlib.Path, smoke: bool, seed: int, quick: bool) -> str | None:
+def _run_process(name: str, out: pathlib.Path, smoke: bool, seed: int, environment: dict[str, str]) -> str | None:
     """None where the experiment ran to its end (claims may fail), else its last words."""
     for stale in ("claims.json", "run.json"):
         (out / stale).unlink(missing_ok=True)
     command = [sys.executable, "-m", "meanfield.cli", "experiment", "run", name, "--out", str(out), "--seed", str(seed)]
-    environment = {**os.environ, "MPLBACKEND": "Agg"} | ({"XLA_FLAGS": quick_to_compile()} if quick else {})
     done = subprocess.run(
         command + ["--smoke"] * smoke,
         capture_output=True,
         text=True,
         encoding="utf-8",
         errors="replace",
-        env=environment,
+        env=os.environ | environment,
     )
     if done.returncode in (0, 1) and (out / "claims.json").is_file():
         return None

@@ -1,28 +1,30 @@
 """Test session: float64 by default, shapes checked by beartype, warnings are errors, compiled programs cached on disk."""
 
+import atexit
 import os
 import pathlib
+import runpy
+import shutil
+import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-import jax
-import pytest
-from jaxtyping import install_import_hook
+# Compiling is most of the time: workers, and processes that tests start, share one cache. A kept one makes reruns while developing faster.
+if "MEANFIELD_TEST_CACHE" not in os.environ:
+    os.environ["MEANFIELD_TEST_CACHE"] = tempfile.mkdtemp(prefix="meanfield-tests-")
+    atexit.register(shutil.rmtree, os.environ["MEANFIELD_TEST_CACHE"], ignore_errors=True)
+compiling = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "meanfield" / "_compiling.py"))
+os.environ.update(compiling["quick_to_compile"](os.environ["MEANFIELD_TEST_CACHE"]))
+
+import jax  # noqa: E402 (reads the environment)
+import pytest  # noqa: E402
+from jaxtyping import install_import_hook  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-if cache := os.environ.get("MEANFIELD_TEST_CACHE"):  # opt-in: a warm cache makes reruns while developing much faster
-    jax.config.update("jax_compilation_cache_dir", cache)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 install_import_hook("meanfield", "beartype.beartype").__enter__()
-
-from meanfield._compiling import quick_to_compile  # noqa: E402 (after the hook)
-
-os.environ["XLA_FLAGS"] = (
-    quick_to_compile()
-)  # compiling is most of the time of the suite; read when the first array is made
 
 SHARED = pathlib.Path(__file__).resolve().parent.parent.parent / "shared"
 
