@@ -1,7 +1,7 @@
 """Runs the points of a sweep box by box on a few threads and hands on each box as soon as its last point is done."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
@@ -50,7 +50,7 @@ class _Pace:
 
 def execute(
     program: Program, grid: Grid, boxes: Boxes, numbers: Sequence[int], workers: int, advance: Callable[[int], object]
-) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+) -> Generator[tuple[int, dict[str, np.ndarray]], None, None]:
     """Yields (number, outputs) of the boxes asked for, in the order in which they finish.
 
     At most `boxes.points + workers - 1` points are taken up and not yet handed on, so that a killed run loses at most

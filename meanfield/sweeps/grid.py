@@ -44,23 +44,31 @@ class Grid:
 
 def as_grid(grid: Mapping | Sequence) -> Grid:
     """Reads `{"beta": values, "seed": values}` (their product) or `[{"beta": 1.0, "seed": 0}, …]` (these points)."""
-    listed = not isinstance(grid, Mapping)
+    if callable(grid) or not isinstance(grid, Mapping | Sequence):
+        raise ValueError(
+            f"grid is a {type(grid).__name__}: pass {{'beta': values, …}} after the function, sweep(fn, grid)"
+        )
     if len(grid) == 0:
         raise ValueError("grid is empty: give at least one axis, such as {'beta': [1.0, 2.0]}, or one point")
-    if listed:
-        names = list(grid[0])
-        for i, point in enumerate(grid):
-            if list(point) != names and set(point) != set(names):
-                raise ValueError(
-                    f"grid[{i}] has the parameters {sorted(point)}, grid[0] has {sorted(names)}: name the same"
-                )
-        grid = {name: [point[name] for point in grid] for name in names}
-    axes = {str(name): _axis(str(name), values) for name, values in grid.items()}
+    listed = not isinstance(grid, Mapping)
+    columns = grid if isinstance(grid, Mapping) else _columns(grid)
+    axes = {str(name): _axis(str(name), values) for name, values in columns.items()}
     if not axes:
         raise ValueError("grid names no parameter: give points such as {'beta': 1.0}")
     if listed and "point" in axes:
         raise ValueError("a listed grid cannot have a parameter 'point', the name of its dimension: rename it")
     return Grid(axes, listed)
+
+
+def _columns(points: Sequence[Mapping]) -> dict[str, list]:
+    """The values of every parameter over a list of points that name the same ones."""
+    names = list(points[0])
+    for i, point in enumerate(points):
+        if set(point) != set(names):
+            raise ValueError(
+                f"grid[{i}] has the parameters {sorted(point)}, grid[0] has {sorted(names)}: name the same"
+            )
+    return {name: [point[name] for point in points] for name in names}
 
 
 def _axis(name: str, values) -> np.ndarray:
@@ -89,6 +97,8 @@ def traced_dtype(values: np.ndarray) -> np.dtype:
 
 def check_signature(fn: Callable, grid: Grid) -> None:
     """Refuses, naming it, an axis that fn does not take and an argument of fn that the grid does not give."""
+    if not callable(fn):
+        raise ValueError(f"fn is a {type(fn).__name__}: pass a function of the axes first, sweep(fn, grid)")
     try:
         parameters = inspect.signature(fn).parameters.values()
     except (TypeError, ValueError):  # builtins and some callables have no signature: tracing will say

@@ -72,8 +72,8 @@ class Model:
         """Simulates one point from seeded uniform tokens (`seed` 0 where it is no axis)."""
         x0 = sphere.sample(jax.random.fold_in(jax.random.key(0), point.get("seed", 0)), (self.tokens, self.dim))
         rho = LABELS[self.labels](self.tokens)
-        options = {"rotate_values": self.rotate_values, "causal": self.causal}
-        dynamics = DYNAMICS[self.dynamics](evaluate("kernel", self.kernel, point), **options)
+        kernel = evaluate("kernel", self.kernel, point)
+        dynamics = DYNAMICS[self.dynamics](kernel, rotate_values=self.rotate_values, causal=self.causal)
         ts = evaluate("end", str(self.end), point) * jnp.linspace(0.0, 1.0, self.saves, dtype=x0.dtype)
         traj = flow(dynamics, x0, rho, ts, rtol=self.rtol, max_steps=self.max_steps, throw=False, adjoint="forward")
         good = jnp.where(traj.ok, traj.final, x0)  # observables refuse NaN; the sweep blanks a failed point anyway
@@ -107,21 +107,21 @@ def _value(node: ast.AST, name: str, values: Mapping[str, Any]):
     match node:
         case ast.Constant(value=bool() | int() | float()):
             return node.value
-        case ast.Name() if node.id in values:
-            return values[node.id]
-        case ast.Name() if node.id in KERNELS:
-            raise ValueError(f"model.{name}: {node.id} needs its arguments, as in {node.id}(…)")
+        case ast.Name(id=word) if word in values:
+            return values[word]
+        case ast.Name(id=word) if word in KERNELS:
+            raise ValueError(f"model.{name}: {word} needs its arguments, as in {word}(…)")
         case ast.List() | ast.Tuple():
             return jnp.stack([jnp.asarray(_value(item, name, values), jnp.result_type(float)) for item in node.elts])
         case ast.BinOp() if type(node.op) in _OPERATORS:
             return _OPERATORS[type(node.op)](_value(node.left, name, values), _value(node.right, name, values))
         case ast.UnaryOp(op=ast.USub()):
             return -_value(node.operand, name, values)
-        case ast.Call(func=ast.Name()) if node.func.id in KERNELS:
+        case ast.Call(func=ast.Name(id=word)) if word in KERNELS:
             positional = [_value(item, name, values) for item in node.args]
             named = {str(item.arg): _value(item.value, name, values) for item in node.keywords}
             try:
-                return KERNELS[node.func.id](*positional, **named)
+                return KERNELS[word](*positional, **named)
             except TypeError as error:
-                raise ValueError(f"model.{name}: {node.func.id}: {error}") from error
+                raise ValueError(f"model.{name}: {word}: {error}") from error
     raise ValueError(f"model.{name} holds {ast.unparse(node)!r}: write numbers, axes, + - * /, and {sorted(KERNELS)}")

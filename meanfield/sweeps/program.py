@@ -9,6 +9,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
+from .._check import describe
 from ..trajectory import Trajectory
 from .grid import Grid, traced_dtype
 
@@ -57,16 +58,14 @@ def trace(fn: Callable, grid: Grid) -> Traced:
     return Traced(lambda *values: dict(zip(names, run(*values), strict=True)), dict(traced.out_info))
 
 
-def flatten_outputs(result) -> dict[str, jax.Array]:
+def flatten_outputs(result: object) -> dict[str, jax.Array]:
     """What fn returned as one flat dict of arrays: nested names join by `_`, the statistics of a flow keep their own."""
     if isinstance(result, Trajectory):
         names = ("order", "energy", "x", "t", "ok", "status", "stats")
         result = {name: getattr(result, name) for name in names}
     if not isinstance(result, Mapping):
-        raise ValueError(
-            f"fn returned {type(result).__name__}: return a dict of arrays, such as {{'order': traj.order}}"
-        )
-    flat = {}
+        raise ValueError(f"fn returned {describe(result)}: return a dict of arrays, such as {{'order': traj.order}}")
+    flat: dict[str, jax.Array] = {}
     for key, value in result.items():
         if not isinstance(key, str) or not key or "/" in key:
             raise ValueError(f"output name {key!r} of fn: names are non-empty strings without '/'")
@@ -80,7 +79,7 @@ def flatten_outputs(result) -> dict[str, jax.Array]:
     return flat
 
 
-def _array(key: str, value) -> jax.Array:
+def _array(key: str, value: object) -> jax.Array:
     try:
         array = jnp.asarray(value)
     except (TypeError, ValueError) as error:

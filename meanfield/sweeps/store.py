@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import xarray as xr
@@ -57,12 +58,15 @@ class Store:
         place = self.boxes.slices(number)
         sizes = tuple(s.stop - s.start for s in place)
         for name, (shape, dtype) in self.variables.items():
-            self._group[name][place] = values[name].reshape(*sizes, *shape).astype(dtype)
+            self._array(name)[place] = values[name].reshape(*sizes, *shape).astype(dtype)
         line = json.dumps({"box": number, "code": code, "files": self._digests(number)})
         with self._ledger.open("a") as ledger:
             ledger.write(f"\n{line}\n")  # the first newline ends a line that an earlier run left cut short
             ledger.flush()
             os.fsync(ledger.fileno())
+
+    def _array(self, name: str) -> zarr.Array:
+        return cast(zarr.Array, self._group[name])
 
     def _digests(self, number: int) -> dict[str, str | None]:
         digests = {}
@@ -87,7 +91,7 @@ class Store:
     def check_metadata(self) -> None:
         """Raises where the description of a variable cannot be read."""
         for name in self.variables:
-            self._group[name]
+            self._array(name)
 
     def update(self, attributes: Mapping) -> None:
         """Replaces attributes of the group, atomically; its consolidated metadata stays."""
@@ -111,7 +115,7 @@ def reopen(out: Path, grid: Grid, name: str | None) -> Store | None:
     try:
         store = Store(out)
         store.check_metadata()
-        stored = Grid({k: np.asarray(store._group[k][...]) for k in store.identity["axes"]}, store.identity["listed"])
+        stored = Grid({k: np.asarray(store._array(k)[...]) for k in store.identity["axes"]}, store.identity["listed"])
     except (ValueError, KeyError, OSError) as error:
         raise ValueError(
             f"out={str(out)!r}: the description of the store is damaged ({error}): give another path"
