@@ -62,10 +62,9 @@ def peak():
 start = peak()
 model = jax.block_until_ready(mf.pretrained.initialise(SPEC, jax.random.key(0)))
 weights = sum(leaf.nbytes for leaf in jax.tree.leaves(model.weights))
-loaded = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmRSS"))
 ids = np.arange(int(sys.argv[1]), dtype=np.int32)[None]
 mf.pretrained.measure(model, ids, transitions=tuple(sys.argv[2].split(",")) if sys.argv[2] else (), progress=False)
-print(weights, start, loaded, peak())
+print(weights, start, peak())
 """
 
 
@@ -73,7 +72,7 @@ def memory(out: pathlib.Path, length: int = 2048, transitions: str = "mixing,ene
     """Peak resident memory of measuring one window, in a process of its own."""
     command = [sys.executable, "-c", _MEMORY, str(length), transitions]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    weights, start, _, peak = map(int, done.stdout.split())
+    weights, start, peak = map(int, done.stdout.split())
     row = {
         "measured": f"λ, mean attention, content, collapse, influence and {transitions}",
         "weights (MB)": weights / 1e6,

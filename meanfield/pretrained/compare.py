@@ -48,7 +48,7 @@ def compare(measurement: Measurement, *, samples: int = 200, seed: int = 0, refe
         >>> m = mf.pretrained.measure(model, np.arange(6)[None], progress=False)
         >>> table = mf.pretrained.compare(m, samples=10, reference=False)
         >>> list(table.predictor.values)
-        [np.str_('mixing of averages'), np.str_('architecture'), np.str_('uniform'), np.str_('1/√(distance+1)')]
+        ['mixing of averages', 'architecture', 'uniform', '1/√(distance+1)']
     """
     rows = measurement.dataset["influence"].values.astype(np.float64)
     mask = measurement.dataset["mask"].values
@@ -73,7 +73,7 @@ def compare(measurement: Measurement, *, samples: int = 200, seed: int = 0, refe
     single = [_by_sequence(p.rows, rows, mask) for p in found]
     data["wasserstein_sequence"] = ("predictor", np.array([s[0] for s in single]))
     data["spearman_sequence"] = ("predictor", np.array([s[1] for s in single]))
-    result = xr.Dataset(data, {"predictor": names, "average": list(AVERAGES)})
+    result = xr.Dataset(data, _coordinates(names))
     return xr.concat([result, bloom_reference()], dim="predictor") if reference else result
 
 
@@ -126,7 +126,12 @@ def bloom_reference() -> xr.Dataset:
         data[name] = (("predictor", "average"), np.array([[value, np.nan]]))
         data[f"{name}_error"] = (("predictor", "average"), np.full((1, 2), np.nan))
         data[f"{name}_sequence"] = ("predictor", np.array([np.nan]))
-    return xr.Dataset(data, {"predictor": ["bloom-176b: architecture"], "average": list(AVERAGES)})
+    return xr.Dataset(data, _coordinates(["bloom-176b: architecture"]))
+
+
+def _coordinates(names: list[str]) -> dict[str, np.ndarray]:
+    # Objects are stored as variable-length strings, which Zarr specifies.
+    return {"predictor": np.array(names, object), "average": np.array(AVERAGES, object)}
 
 
 def _resampled(rows: np.ndarray, mask: np.ndarray, average: str, weights: np.ndarray) -> np.ndarray:
