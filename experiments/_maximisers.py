@@ -50,6 +50,8 @@ def atoms(x: np.ndarray, tolerance: float = 0.05) -> int:
 
 def write(out: pathlib.Path, name: str, variables: dict, coordinates: dict) -> xr.Dataset:
     """Saves a table of numbers as `out`/`name`.zarr."""
-    data = xr.Dataset(variables, coordinates)
+    # names as objects: strings of variable length are part of the Zarr format, those of fixed length are not
+    named = {k: np.asarray(v, object) if isinstance(v[0], str) else v for k, v in coordinates.items()}
+    data = xr.Dataset(variables, named)
     mf.files.write_zarr(out / f"{name}.zarr", data)
     return data

@@ -70,7 +70,9 @@ def draw(out: pathlib.Path, data) -> None:
         left.set_title("ends of random starts: local maxima")
         right.plot(data.named_ratio, data.named_curvature, "s", color="#D55E00")
         for name, x, y in zip(data.state.values, data.named_ratio.values, data.named_curvature.values, strict=True):
-            right.annotate(name, (x, y), xytext=(6, 0), textcoords="offset points", va="center")
+            side = -1 if name == "4 arcs" else 1  # beside 3 arcs
+            align = {"ha": "left" if side > 0 else "right", "va": "center"}
+            right.annotate(name, (x, y), xytext=(6 * side, 5), textcoords="offset points", **align)
         right.margins(x=0.3)
         right.axhline(0, color="black", linewidth=1)
         right.set_xlabel("energy / best energy known")
