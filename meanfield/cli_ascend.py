@@ -1,54 +1,40 @@
 """`meanfield ascend`: a certified maximiser from the shell."""
 
-import math
 import pathlib
 import sys
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args, get_type_hints
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import tyro
 import xarray as xr
 
 from . import _run
+from ._kernel_options import KernelOptions
 from .ascent import Maximiser
 from .ascent import ascend as maximise
 from .files import write_zarr
-from .kernels import AbstractKernel, Cosine, Dot, ExpDot, ExponentialDecay, Gaussian, RoPE, Toeplitz
 from .marginal import Marginal
 from .plot.ascent import maximiser as draw
 from .plot.style import save
 
 
 @dataclass(frozen=True)
-class AscendOptions:
+class AscendOptions(KernelOptions):
     """What to maximise and where to write it."""
 
     config: pathlib.Path | None = None
-    """TOML file with these options by name; options given on the command line win."""
+    """TOML file with these options by name, for all that the command line leaves at its default."""
     n: int = 60
     """Labels."""
     d: int = 3
     """Dimension of R^d; tokens live on the sphere S^{d-1}."""
-    labels: Literal["circle", "interval", "positions", "uniform"] = "circle"
-    """circle: 2πi/n; interval: [0, 1]; positions: 0 … n-1; uniform: random angles."""
     beta: float = 2.0
     """Inverse temperature; 0 is the linear kernel."""
-    shift: float = 0.0
-    """e^{beta (t - shift)}: 1 keeps large beta from overflowing."""
     factor: Literal["none", "cosine", "decay", "gaussian"] = "cosine"
     """Position factor g of the label difference τ: offset + cos(scale τ), e^{-scale |τ|}, e^{-τ²/(2 scale²)}."""
-    scale: float = 1.0
-    """Frequency, rate or width of the position factor."""
-    offset: float = 0.0
-    """Offset of the cosine factor."""
-    gauge: Literal["none", "rope"] = "none"
-    """rope: rotate the planes (1,2), (3,4), … by frequency × label."""
-    frequencies: tuple[float, ...] = (1.0,)
-    """RoPE frequencies, at most d//2."""
     restarts: int = 64
     """Starts."""
     budget: int = 2000
@@ -69,14 +55,14 @@ def ascend(options: Annotated[AscendOptions, tyro.conf.arg(name="")]) -> int:
     with jax.enable_x64(options.dtype == "float64"):
         with _run.recorded(options.out, "ascend", asdict(options), options.seed) as results:
             key, label_key = jax.random.split(jax.random.key(options.seed))
-            rho = _marginal(options, label_key)
+            rho = options.marginal(options.n, label_key)
             certify = {"no": False, "default": True}.get(options.certify, options.certify)
             best = maximise(
-                _kernel(options), rho, options.d, key, options.restarts, certify=certify, budget=options.budget
+                options.kernel(), rho, options.d, key, options.restarts, certify=certify, budget=options.budget
             )
             results |= summary(best)
             write_zarr(options.out / "maximiser.zarr", dataset(best, rho))
-            save(draw(best, rho, options.labels in ("circle", "uniform")), options.out / "maximiser.png")
+            save(draw(best, rho, options.cyclic), options.out / "maximiser.png")
     sys.stdout.writelines(f"{name}: {value}\n" for name, value in results.items())
     sys.stdout.write(f"written to {options.out}\n")
     return 0 if best.status == "converged" else 1
@@ -119,14 +105,15 @@ def _configured(options: AscendOptions) -> AscendOptions:
     if unknown:
         raise ValueError(f"{options.config} has unknown options {', '.join(unknown)}: use {', '.join(known)}")
     default = AscendOptions()
-    taken = {
-        k: _typed(getattr(default, k), v, k) for k, v in values.items() if getattr(options, k) == getattr(default, k)
-    }
-    return replace(options, **taken)
+    left = {name: value for name, value in values.items() if getattr(options, name) == getattr(default, name)}
+    return replace(options, **{name: _typed(getattr(default, name), value, name) for name, value in left.items()})
 
 
 def _typed(default, value, name: str):
-    """A TOML value as the type of the option's default."""
+    """A TOML value as the type of the option's default, one of its choices where it has any."""
+    choices = get_args(get_type_hints(AscendOptions)[name]) if isinstance(default, str) else ()
+    if choices and value not in choices:
+        raise ValueError(f"{name} = {value!r} in the TOML file: use one of {', '.join(choices)}")
     if isinstance(default, tuple):
         return tuple(float(v) for v in value)
     if isinstance(default, float) and isinstance(value, int):
@@ -136,25 +123,3 @@ def _typed(default, value, name: str):
     if type(value) is not type(default):
         raise ValueError(f"{name} = {value!r} in the TOML file: expected a {type(default).__name__}")
     return value
-
-
-def _marginal(options: AscendOptions, key) -> Marginal:
-    if options.labels == "circle":
-        return Marginal.circle(options.n)
-    if options.labels == "interval":
-        return Marginal.interval(options.n)
-    if options.labels == "positions":
-        return Marginal.positions(options.n)
-    return Marginal.sample(key, options.n, lambda k, n: jax.random.uniform(k, (n,), maxval=2 * math.pi))
-
-
-def _kernel(options: AscendOptions) -> AbstractKernel:
-    kernel = Dot() if options.beta == 0 else ExpDot(options.beta, options.shift)
-    if options.gauge == "rope":
-        kernel = RoPE(kernel, jnp.asarray(options.frequencies))
-    profiles = {
-        "cosine": lambda: Cosine(options.scale, options.offset),
-        "decay": lambda: ExponentialDecay(options.scale),
-        "gaussian": lambda: Gaussian(options.scale),
-    }
-    return Toeplitz(profiles[options.factor](), kernel) if options.factor in profiles else kernel

@@ -9,9 +9,8 @@ import xarray as xr
 from meanfield import cli
 from meanfield.cli_ascend import AscendOptions, _configured
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_results_are_written(tmp_path, capsys):
     out = tmp_path / "run"
     code = cli.main(["ascend", "--n", "12", "--factor", "decay", "--beta", "0", "--restarts", "2", "--out", str(out)])
@@ -34,6 +33,9 @@ def test_toml_fills_what_the_command_line_leaves(tmp_path):
     assert (options.n, options.beta, options.factor, options.frequencies) == (9, 3.0, "gaussian", (1.0, 2.0))
     path.write_text("temperature = 3\n")
     with pytest.raises(ValueError, match="unknown options temperature"):
+        _configured(AscendOptions(config=path))
+    path.write_text('factor = "cosin"\n')
+    with pytest.raises(ValueError, match="use one of none, cosine"):
         _configured(AscendOptions(config=path))
     path.write_text('n = "many"\n')
     with pytest.raises(ValueError, match="expected a int"):
