@@ -11,7 +11,12 @@ from ._types import Array, Float, Int, Labels, Scalar
 
 
 class FlowStatus(enum.IntEnum):
-    """How a flow ended; `Trajectory.status` holds the number, so that sweeps can keep it per point."""
+    """How a flow ended; `Trajectory.status` holds the number, so that sweeps can keep it per point.
+
+    Examples:
+        >>> mf.FlowStatus(2).name
+        'MAX_STEPS'
+    """
 
     FINISHED = 0
     STOPPED = 1
@@ -21,7 +26,16 @@ class FlowStatus(enum.IntEnum):
 
 
 class FlowError(RuntimeError):
-    """A flow that did not reach its last time; the message says how far it came and what to do."""
+    """A flow that did not reach its last time; the message says how far it came and what to do.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> try:
+        ...     mf.flow(mf.USA(mf.ExpDot(4.0)), x, mf.Marginal.circle(4), jnp.asarray([0.0, 9.0]), max_steps=2)
+        ... except mf.FlowError as error:
+        ...     print(str(error).split(":")[0].split(" with")[0])
+        reached t = 0.0321374 of 9
+    """
 
 
 class Trajectory(eqx.Module):
@@ -32,6 +46,17 @@ class Trajectory(eqx.Module):
     - `t`, `final`: the time reached and the tokens (n, d) there; `flow(dynamics, trajectory, rho, ts)` goes on from it.
     - `status`: a `FlowStatus` number; `ok`: the last time was reached, or the stop that was asked for.
     - `stats`: steps, accepted and rejected, and the summing method with its reason.
+
+    Source: theory.md 1.
+
+    Examples:
+        >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
+        >>> rho = mf.Marginal.circle(4)
+        >>> traj = mf.flow(mf.SA(mf.ExpDot(1.0)), x, rho, jnp.asarray([0.0, 1.0]))
+        >>> traj.final.shape, mf.FlowStatus(int(traj.status)).name
+        ((4, 3), 'FINISHED')
+        >>> traj.stats["method"]
+        'dense: n = 4 tokens are few'
     """
 
     ts: Float[Array, " T"]

@@ -45,7 +45,13 @@ PARAMETERS = {
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The look of the library's figures, for the length of a `with` block; global settings come back afterwards."""
+    """The look of the library's figures, for the length of a `with` block; global settings come back afterwards.
+
+    Examples:
+        >>> with mf.plot.style():
+        ...     mf.plot.figure()
+        <Figure size 500x340 with 0 Axes>
+    """
     installed = set(fontManager.get_font_names())
     families = [name for name in FONTS if name in installed]
     with matplotlib.rc_context({**PARAMETERS, "font.family": families or ["sans-serif"]}):
@@ -53,12 +59,22 @@ def style() -> Iterator[None]:
 
 
 def figure(width: float = 5.0, height: float = 3.4) -> Figure:
-    """An empty figure of that size in inches. It needs no display and belongs to no pyplot state."""
+    """An empty figure of that size in inches. It needs no display and belongs to no pyplot state.
+
+    Examples:
+        >>> mf.plot.figure(4.0, 3.0)
+        <Figure size 400x300 with 0 Axes>
+    """
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def plain(text: object, limit: int = 40) -> str:
-    """`text` as matplotlib will draw it literally: `$` escaped, newlines and control characters shown, length limited."""
+    """`text` as matplotlib will draw it literally: `$` escaped, newlines and control characters shown, length limited.
+
+    Examples:
+        >>> len(mf.plot.plain("$"))  # escaped
+        2
+    """
     shown = str(text).replace("\r\n", "↵").replace("\n", "↵").replace("\r", "↵").replace("\t", "→")
     shown = "".join(c if c.isprintable() else "·" for c in shown)
     if len(shown) > limit:
@@ -72,6 +88,11 @@ def save(
     """Writes `fig` (PNG, SVG or PDF by the name's ending) whole or not at all, and `data` beside it as .npz.
 
     Returns the path. Raises `ValueError` for an unknown ending.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> mf.plot.save(mf.plot.figure(), pathlib.Path(tempfile.mkdtemp()) / "empty.png").name
+        'empty.png'
     """
     path = pathlib.Path(path)
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):

@@ -122,7 +122,7 @@ class T5Buckets(AbstractBias):
     Examples:
         >>> bias = mf.propagation.T5Buckets(np.arange(8.0, dtype=np.float32)[None], max_distance=16)
         >>> print(bias.bucket(jnp.asarray([0.0, 1.0, 3.0, 4.0, 100.0])))
-        !!! ValueError data type <class 'numpy.int32'> not inexact
+        [0 1 3 4 7]
     """
 
     table: Float[Array, "H B"]

@@ -15,7 +15,8 @@ class AbstractContent(eqx.Module):
     """content(layer, i, j): logits of layer `layer` for broadcast positions i, j; shape (1, *shape) or (H, *shape).
 
     Examples:
-        >>> mf.propagation.Diagonal(1.0).num_heads  # a content knows its depth, heads and length, or None
+        >>> mf.propagation.Diagonal([1.0, 2.0]).depth  # a content knows its depth, heads and length, or None
+        2
     """
 
     @abc.abstractmethod

@@ -14,13 +14,27 @@ QUADRATURE = 512
 
 
 def dirac_energy(beta: ScalarLike, offset: ScalarLike = 0.0, shift: ScalarLike = 0.0) -> Scalar:
-    """offset·e^{β(1−shift)}/(2β): all tokens at one point."""
+    """offset·e^{β(1−shift)}/(2β): all tokens at one point.
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> print(f"{mf.theory.dirac_energy(1.0, offset=1.0):.4f}")
+        1.3591
+    """
     beta, offset, shift = as_parameter(beta), as_parameter(offset), as_parameter(shift)
     return offset * jnp.exp(beta * (1 - shift)) / (2 * beta)
 
 
 def great_circle_energy(beta: ScalarLike, offset: ScalarLike = 0.0, shift: ScalarLike = 0.0) -> Scalar:
-    """(offset·I_0(β) + I_1(β)) e^{−β shift}/(2β): x = (cos kξ, sin kξ, 0, …)."""
+    """(offset·I_0(β) + I_1(β)) e^{−β shift}/(2β): x = (cos kξ, sin kξ, 0, …).
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> print(f"{mf.theory.great_circle_energy(1.0, offset=0.5):.4f}")
+        0.5991
+    """
     beta, offset, shift = as_parameter(beta), as_parameter(offset), as_parameter(shift)
     return jnp.exp(beta * (1 - shift)) * (offset * i0e(beta) + i1e(beta)) / (2 * beta)
 
@@ -28,14 +42,28 @@ def great_circle_energy(beta: ScalarLike, offset: ScalarLike = 0.0, shift: Scala
 def latitude_energy(
     sine_squared: ScalarLike, beta: ScalarLike, offset: ScalarLike = 0.0, shift: ScalarLike = 0.0
 ) -> Scalar:
-    """e^{β(1−shift)−u}(offset·I_0(u) + I_1(u))/(2β), u = β sin²θ: the circle at polar angle θ (d ≥ 3)."""
+    """e^{β(1−shift)−u}(offset·I_0(u) + I_1(u))/(2β), u = β sin²θ: the circle at polar angle θ (d ≥ 3).
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> print(f"{mf.theory.latitude_energy(0.5, 1.0, offset=0.45):.4f}")
+        0.6071
+    """
     beta, offset, shift = as_parameter(beta), as_parameter(offset), as_parameter(shift)
     u = beta * as_parameter(sine_squared)
     return jnp.exp(beta * (1 - shift)) * (offset * i0e(u) + i1e(u)) / (2 * beta)
 
 
 class Latitude(eqx.Module):
-    """A critical latitude circle: sin²θ in (0, 1) and its energy; (0, that of the Dirac) where it does not exist."""
+    """A critical latitude circle: sin²θ in (0, 1) and its energy; (0, that of the Dirac) where it does not exist.
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> mf.theory.latitude_circle(2.0, 0.6).sine_squared  # no latitude circle above offset ½
+        0.0
+    """
 
     sine_squared: float
     energy: float
@@ -46,6 +74,11 @@ def latitude_circle(beta: float, offset: float, shift: float = 0.0) -> Latitude:
 
     A critical point of E, not always a maximum. Where sin²θ would exceed 1 the great circle takes its place (sin²θ = 1).
     Both branches bound the existence: none for offset ≥ ½. Source: theory.md 2.
+
+    Examples:
+        >>> circle = mf.theory.latitude_circle(2.0, 0.45)
+        >>> print(f"{circle.sine_squared:.4f}, {circle.energy:.4f}")
+        0.0955, 0.8394
     """
     beta, offset = float(beta), float(offset)
 
@@ -62,7 +95,14 @@ def latitude_circle(beta: float, offset: float, shift: float = 0.0) -> Latitude:
 
 
 def arcs_energy(k: int, beta: ScalarLike, shift: ScalarLike = 0.0) -> Scalar:
-    """E_k = sinc²(1/k)/(2βk) Σ_j cos θ_j e^{β(cos θ_j − shift)}, θ_j = 2πj/k, for g = cos τ: k equal arcs, k directions."""
+    """E_k = sinc²(1/k)/(2βk) Σ_j cos θ_j e^{β(cos θ_j − shift)}, θ_j = 2πj/k, for g = cos τ: k equal arcs, k directions.
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> print(f"{mf.theory.arcs_energy(2, 4.0, shift=1.0):.5f}")
+        0.02532
+    """
     if k < 2:
         raise ValueError(f"k={k}: pass at least 2 arcs (one arc is the Dirac, dirac_energy)")
     beta, shift = as_parameter(beta), as_parameter(shift)
@@ -71,13 +111,27 @@ def arcs_energy(k: int, beta: ScalarLike, shift: ScalarLike = 0.0) -> Scalar:
 
 
 def in_plane_rate(mode: int, beta: ScalarLike, offset: ScalarLike = 0.0) -> Scalar:
-    """mean_s[(1−cos ms)(offset + cos s)(β sin²s − cos s)e^{β cos s}]: growth of δθ = cos(mξ) on the great circle (USA)."""
+    """mean_s[(1−cos ms)(offset + cos s)(β sin²s − cos s)e^{β cos s}]: growth of δθ = cos(mξ) on the great circle (USA).
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> bool(mf.theory.in_plane_rate(2, 1.5) < 0 < mf.theory.in_plane_rate(2, 2.0))  # unstable above β = 1.7866
+        True
+    """
     beta, offset, s, weight = _quadrature(beta, offset)
     return jnp.mean((1 - jnp.cos(mode * s)) * (offset + jnp.cos(s)) * (beta * jnp.sin(s) ** 2 - jnp.cos(s)) * weight)
 
 
 def out_of_plane_rate(mode: int, beta: ScalarLike, offset: ScalarLike = 0.0) -> Scalar:
-    """mean_s[(offset + cos s)(cos ms − cos s)e^{β cos s}]: growth of a normal displacement cos(mξ), d ≥ 3 (USA)."""
+    """mean_s[(offset + cos s)(cos ms − cos s)e^{β cos s}]: growth of a normal displacement cos(mξ), d ≥ 3 (USA).
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> bool(mf.theory.out_of_plane_rate(0, 1.0) < 0)
+        True
+    """
     beta, offset, s, weight = _quadrature(beta, offset)
     return jnp.mean((offset + jnp.cos(s)) * (jnp.cos(mode * s) - jnp.cos(s)) * weight)
 
@@ -86,6 +140,10 @@ def great_circle_threshold(mode: int, offset: float = 0.0, upper: float = 50.0) 
     """β_m: the least β at which the great circle loses stability to the mode-m deformation in its plane (inf if none).
 
     For offset 0: 1.7866 (m = 2), 1.8102 (3), 2.4469 (1), 2.4839 (4), 3.3811 (5). Source: theory.md 2.
+
+    Examples:
+        >>> print(f"{mf.theory.great_circle_threshold(2):.4f}")
+        1.7866
     """
 
     def rate(beta):
@@ -95,7 +153,14 @@ def great_circle_threshold(mode: int, offset: float = 0.0, upper: float = 50.0) 
 
 
 def lift_threshold(mode: int = 0, offset: float = 0.0, upper: float = 50.0) -> float:
-    """The least β at which the great circle loses stability to a displacement out of its plane (inf if none)."""
+    """The least β at which the great circle loses stability to a displacement out of its plane (inf if none).
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> mf.theory.lift_threshold(0, offset=0.0)
+        1.5451272130014726
+    """
     return _first_crossing(lambda beta: float(out_of_plane_rate(mode, beta, offset)), upper)
 
 

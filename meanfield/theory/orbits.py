@@ -14,6 +14,11 @@ def rope_orbit(u: Float[AnyArray, " d"], rho: Marginal, frequencies: Float[AnyAr
     """R_ξᵀ u for every label: the maximisers of `RoPE(φ, frequencies)` with increasing φ, of energy ½φ(1).
 
     `u` (d,) unit, `rho` with scalar labels, `frequencies` (k,), k ≤ d//2. Returns (n, d). Source: arXiv 2605.30229.
+
+    Examples:
+        >>> x = mf.theory.rope_orbit(np.float32([1, 0]), mf.Marginal.circle(4), np.float32([1]))
+        >>> print(f"{mf.energy(mf.RoPE(mf.Dot(), jnp.ones(1)), x, mf.Marginal.circle(4)):.4f}")
+        0.5000
     """
     u = _check.as_array(u, "u")
     rope = cast(RoPE(Dot(), jnp.asarray(frequencies)), u.dtype)
@@ -26,6 +31,13 @@ def realize_gauge(targets: Float[AnyArray, "n d"], u: Float[AnyArray, " e"]) -> 
     Q = I − 2vvᵀ/‖v‖² with v = f − u where ⟨f, u⟩ ≤ 0 and Q = 2vvᵀ/‖v‖² − I with v = f + u elsewhere, so that ‖v‖² ≥ 2:
     defined and accurate at f = ±u. `targets` (n, d), `u` (d,). Returns (n, d, d). Raises `ValueError` for rows that are
     not unit vectors. Source: arXiv 2605.30229.
+
+    Examples:
+        >>> f, u = np.float32([[1, 0], [0, 1]]), np.float32([0, 1])
+        >>> q = mf.theory.realize_gauge(f, u)
+        >>> print(jnp.einsum("nij,nj->ni", q, f))
+        [[0. 1.]
+         [0. 1.]]
     """
     targets = _check.tokens(targets, "targets", unit=True)
     u = _check.tokens(_check.as_array(u, "u")[None], "u", unit=True)[0].astype(targets.dtype)
@@ -35,7 +47,15 @@ def realize_gauge(targets: Float[AnyArray, "n d"], u: Float[AnyArray, " e"]) -> 
 
 
 def align(f: Float[AnyArray, " d"], u: Float[AnyArray, " d"]) -> Float[Array, "d d"]:
-    """The orthogonal Q of `realize_gauge` for one unit f: Q f = u."""
+    """The orthogonal Q of `realize_gauge` for one unit f: Q f = u.
+
+    Source: theory.md 2; arXiv 2605.30229.
+
+    Examples:
+        >>> q = mf.theory.align(jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 1.0]))
+        >>> print(q @ jnp.asarray([1.0, 0.0]))
+        [0. 1.]
+    """
     f, u = jnp.asarray(f), jnp.asarray(u)
     acute = jnp.dot(f, u) > 0
     v = f + jnp.where(acute, u, -u)

@@ -24,6 +24,7 @@ def uniform_causal_moments(mixing: Numbers, length: int, orders: Numbers) -> Flo
 
     Examples:
         >>> print(mf.theory.uniform_causal_moments([0.5, 0.5], length=5, orders=[0, 1]))
+        [1.   2.25]
     """
     mixing = floating(mixing)
     orders = np.atleast_1d(np.asarray(orders))
@@ -45,6 +46,7 @@ def uniform_causal_exact(mixing: Sequence[Fraction], length: int) -> list[Fracti
     Examples:
         >>> from fractions import Fraction
         >>> [str(p) for p in mf.theory.uniform_causal_exact([Fraction(1, 2)], length=3)]
+        ['1/6', '1/6', '2/3']
     """
     values = [Fraction(x) for x in mixing]
     f = {q: prod((1 - x + x * Fraction(1, q) for x in values), start=Fraction(1)) for q in range(1, length + 1)}
@@ -62,6 +64,7 @@ def attention_step_weights(mixing: Numbers) -> Float[Array, " steps"]:
 
     Examples:
         >>> print(mf.theory.attention_step_weights([0.5, 0.5]))
+        [0.25 0.5  0.25]
     """
     mixing = floating(mixing)
     weights = jnp.zeros(mixing.shape[0] + 1, mixing.dtype).at[0].set(1)
@@ -84,6 +87,7 @@ def continuum_profile(mixing: Numbers, positions: Numbers, decay: Numbers = 0.0)
 
     Examples:
         >>> print(np.round(mf.theory.continuum_profile([0.5, 0.5], [0.1, 0.5, 1.0]), 3))
+        [1.0760001  0.67300004 0.5       ]
     """
     mixing = floating(mixing)
     s, decay = jnp.atleast_1d(floating(positions, mixing.dtype)), floating(decay, mixing.dtype)
@@ -112,6 +116,7 @@ def diagonal_product(scale: Numbers, own_attention: Numbers, depth: int | None, 
 
     Examples:
         >>> print(f"{mf.theory.diagonal_product(0.5, 0.0, depth=None, exponent=2):.4f}")
+        0.3582
     """
     a = floating(scale) * (1 - floating(own_attention))
     if exponent == 1:
@@ -133,6 +138,7 @@ def attention_only_tail(length: int, depth: int) -> float:
 
     Examples:
         >>> mf.theory.attention_only_tail(length=257, depth=8)
+        1.0
     """
     return (length - 1) * 2.0**-depth
 
@@ -144,6 +150,7 @@ def lag_distribution(slope: Numbers, depth: int, lags: Numbers) -> Float[Array, 
 
     Examples:
         >>> print(np.round(mf.theory.lag_distribution(1.0, depth=3, lags=[0, 1, 2]), 3))
+        [0.25300002 0.279      0.20500001]
     """
     slope = floating(slope)
     m = jnp.atleast_1d(floating(lags, slope.dtype))
@@ -158,6 +165,7 @@ def window_reach_depth(length: int, window: int) -> int:
 
     Examples:
         >>> mf.theory.window_reach_depth(length=257, window=65)
+        4
     """
     if window < 2 and length > 1:
         raise ValueError(f"window = {window} never looks back: use ≥ 2")
@@ -176,6 +184,7 @@ def recency_boundary(decays: Numbers, weights: Numbers | None = None, depth: int
 
     Examples:
         >>> print(f"{mf.theory.recency_boundary([3.0]):.4f}")
+        1.9004
     """
     decays = jnp.atleast_1d(floating(decays))
     weights = jnp.full_like(decays, 1 / decays.shape[0]) if weights is None else floating(weights, decays.dtype)

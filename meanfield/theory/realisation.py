@@ -25,6 +25,7 @@ class Realisation(eqx.Module):
     Examples:
         >>> law = mf.theory.realize_law(np.float32([[1, 0], [0, 1], [-1, 0]]))
         >>> law.x.shape, law.rho.n, law.distance
+        ((3, 2), 3, 0.0)
     """
 
     kernel: AbstractKernel
@@ -41,6 +42,7 @@ class TargetGauge(eqx.Module):
     Examples:
         >>> gauge = mf.theory.TargetGauge(lambda xi: jnp.stack([jnp.cos(xi), jnp.sin(xi)]), jnp.asarray([0.0, 1.0]))
         >>> print(np.round(gauge(0.0) @ jnp.asarray([1.0, 0.0]), 3))
+        [0. 1.]
     """
 
     target: Function = eqx.field(converter=as_callable)
@@ -61,6 +63,7 @@ class AnchorPair(eqx.Module):
         >>> pair = mf.theory.AnchorPair(lambda xi: jnp.asarray([1.0, 0.0]), 0.5)
         >>> x = jnp.asarray([1.0, 0.0])
         >>> float(pair(x, 0.0, x, 1.0))
+        2.0
     """
 
     target: Function = eqx.field(converter=as_callable)
@@ -97,6 +100,7 @@ def realize_law(
     Examples:
         >>> law = mf.theory.realize_law(np.float32([[1, 0], [0, 1], [-1, 0]]))
         >>> print(f"{mf.energy(law.kernel, law.x, law.rho):.4f}, φ(1)/2 = {np.e / 2:.4f}")
+        1.3591, φ(1)/2 = 1.3591
     """
     if prompts is None:
         if callable(target):
@@ -122,6 +126,7 @@ def anchored(law: Realisation, strength: ScalarLike = 0.1) -> Realisation:
     Examples:
         >>> law = mf.theory.anchored(mf.theory.realize_law(np.float32([[1, 0], [0, 1]])), strength=0.1)
         >>> print(f"{mf.energy(law.kernel, law.x, law.rho):.4f}, φ(1)/2 + 0.2 = {np.e / 2 + 0.2:.4f}")
+        1.5591, φ(1)/2 + 0.2 = 1.5591
     """
     if not isinstance(law.kernel, Gauge) or not isinstance(law.kernel.map, TargetGauge):
         raise ValueError("law.kernel has no TargetGauge: pass what realize_law returned")
@@ -146,6 +151,7 @@ def realize_orbit(
     Examples:
         >>> law = mf.theory.realize_orbit(lambda theta: 1 + jnp.cos(theta), np.float32([1, 0]), n=8)
         >>> law.x.shape, law.distance < 0.5
+        ((8, 2), True)
     """
     if callable(target):
         angles, distance = _quantiles(target, n)
@@ -172,6 +178,7 @@ def circle_distance(
 
     Examples:
         >>> print(f"{mf.theory.circle_distance(np.zeros(1), np.full(1, 0.5)):.3f}")
+        0.500
     """
     grid = np.sort(np.concatenate([np.mod(np.asarray(v, np.float64), 2 * np.pi) for v in (a, b)]))
     edges = np.append(grid, grid[0] + 2 * np.pi)
