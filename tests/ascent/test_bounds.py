@@ -43,6 +43,16 @@ def test_ratio_to_the_best_energy_known(beta, dim):
     assert bound.method == "delsarte" and known < bound.value < 1.15 * known
 
 
+def test_labels_rounded_to_single_precision_are_bounded_through_equispaced_ones():
+    coarse = mf.Marginal(np.asarray(RHO.labels, np.float32))
+    x = np.asarray(random_states(1)[0])
+    (part,) = bounds.problems(cosine(2.0), coarse, DIM, x)
+    np.testing.assert_allclose(part.positions, RHO.labels, atol=1e-14)
+    assert 0 < part.slack < 1e-6 * part.scale
+    found, exact = (upper_bound(cosine(2.0), rho, DIM, x).value for rho in (coarse, RHO))
+    assert exact < found < exact * (1 + 1e-5)
+
+
 EXACT = {
     "decay": (mf.Toeplitz(mf.ExponentialDecay(0.5), mf.ExpDot(2.0)), "dirac"),
     "cubic": (mf.Toeplitz(mf.Gaussian(0.5), mf.Zonal(lambda t: t**3)), "dirac"),

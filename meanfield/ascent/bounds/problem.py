@@ -35,7 +35,8 @@ class Problem:
     """E(y) = ½ Σ_ij w_i w_j Σ_k c_k,ij φ_k(⟨y_i, y_j⟩) over unit y_i ∈ R^dim; all w_i > 0.
 
     `coefficients` (K, n, n); `positions` (n,) where labels are scalar, else None; `frequencies`: those of cosine factors.
-    `y` (n, dim): a good state, in the frame in which the problem is zonal.
+    `y` (n, dim): a good state, in the frame in which the problem is zonal. `slack`: the most that E differs from the
+    energy asked for, whose labels are not exactly equispaced.
     """
 
     weights: np.ndarray
@@ -45,6 +46,7 @@ class Problem:
     y: np.ndarray
     positions: np.ndarray | None
     frequencies: tuple[float, ...]
+    slack: float = 0.0
 
     @property
     def scale(self) -> float:
@@ -61,17 +63,48 @@ def problems(kernel: AbstractKernel, rho: Marginal, dim: int, x: np.ndarray) -> 
     """One problem for each gauge that occurs in `kernel` (their bounds add up), or None without zonal structure."""
     if terms(kernel) is None:
         return None
+    eps = max((float(jnp.finfo(a.dtype).eps) for a in jax.tree.leaves(rho.labels) if _floating(a)), default=0.0)
     with jax.enable_x64(True):
         kernel, rho = cast(kernel, jnp.float64), cast(rho, jnp.float64)
         keep = np.asarray(rho.weights) > 0
         rho = Marginal(jax.tree.map(lambda a: a[keep], rho.labels), rho.weights[keep])
         x = jnp.asarray(np.asarray(x, np.float64)[keep])
-        bound, coefficients, frames, y = _evaluate(kernel, rho, x)
+        even = _equispaced(rho, eps)
+        bound, coefficients, frames, y = _evaluate(kernel, even, x)
+        given = coefficients if even is rho else _evaluate(kernel, rho, x)[1]
         groups: list[list[int]] = []
         for k, frame in enumerate(frames):
             same = [group for group in groups if _same(frames[group[0]], frame)]
             same[0].append(k) if same else groups.append([k])
-        return tuple(_problem([(bound[k], coefficients[k]) for k in group], y[group[0]], rho, dim) for group in groups)
+        parts = [[(bound[k], coefficients[k], given[k]) for k in group] for group in groups]
+        return tuple(_problem(part, y[group[0]], even, dim) for part, group in zip(parts, groups, strict=True))
+
+
+def _floating(labels) -> bool:
+    return jnp.issubdtype(labels.dtype, jnp.floating)
+
+
+def _equispaced(rho: Marginal, eps: float) -> Marginal:
+    """`rho` with scalar labels that are equispaced to the precision `eps` in which they came made so in float64.
+
+    Pairs of one difference then stay one class: in float32, n labels would have n²/2 differences instead of n.
+    """
+    leaves, tree = jax.tree.flatten(rho.labels)
+    if len(leaves) != 1 or leaves[0].ndim != 1 or rho.n < 3 or eps <= np.finfo(float).eps:
+        return rho
+    labels = np.asarray(leaves[0], np.float64)
+    order = np.argsort(labels)
+    low, high = labels[order[0]], labels[order[-1]]
+    tolerance = 4 * eps * np.abs(labels).max()
+    step = (high - low) / (rho.n - 1)
+    if abs(rho.n * step - 2 * np.pi) <= 2 * rho.n * tolerance:
+        step = 2 * np.pi / rho.n
+    grid = low + step * np.arange(rho.n)
+    if np.abs(labels[order] - grid).max() > tolerance:
+        return rho
+    even = np.empty_like(labels)
+    even[order] = grid
+    return Marginal(jax.tree.unflatten(tree, [jnp.asarray(even)]), rho.weights)
 
 
 @eqx.filter_jit
@@ -92,22 +125,26 @@ def _same(a, b) -> bool:
     return a is None and b is None or (a is not None and b is not None and np.allclose(a, b, atol=1e-13))
 
 
-def _problem(group: list[tuple[Term, jax.Array]], y, rho: Marginal, dim: int) -> Problem:
-    found = [term for term, _ in group]
-    coefficients = np.stack([np.asarray(c) for _, c in group])
+def _problem(group: list[tuple[Term, jax.Array, jax.Array]], y, rho: Marginal, dim: int) -> Problem:
+    found = [term for term, _, _ in group]
+    profiles = tuple(profile(term.zonal) for term in found)
+    coefficients, given = (np.stack([np.asarray(part[k]) for part in group]) for k in (1, 2))
     coefficients = 0.5 * (coefficients + coefficients.transpose(0, 2, 1))
+    sizes = np.array([shape.size for shape in profiles])
+    weights = np.asarray(rho.weights)
     leaves = jax.tree.leaves(rho.labels)
     scalar = len(leaves) == 1 and leaves[0].ndim == 1
     return Problem(
-        weights=np.asarray(rho.weights),
+        weights=weights,
         coefficients=coefficients,
-        profiles=tuple(profile(term.zonal) for term in found),
+        profiles=profiles,
         dim=dim,
         y=np.asarray(y),
         positions=np.asarray(leaves[0], np.float64) if scalar else None,
         frequencies=tuple(
             float(f.profile.frequency) for term in found for f in term.factors if isinstance(f.profile, Cosine)
         ),
+        slack=0.5 * float(weights @ np.einsum("k,kij->ij", sizes, np.abs(given - coefficients)) @ weights),
     )
 
 

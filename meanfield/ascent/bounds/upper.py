@@ -59,7 +59,7 @@ def upper_bound(
     if parts is None:
         return Bound(float("inf"), "", "the kernel is not zonal up to gauges and factors, so no bound is known")
     bounds = [_smallest(part, effort) for part in parts]
-    value = sum(value for value, _ in bounds) + _prefix_bound(kernel, prefix)
+    value = sum(value for value, _ in bounds) + sum(part.slack for part in parts) + _prefix_bound(kernel, prefix)
     if not np.isfinite(value):
         return Bound(float("inf"), "", "the kernel overflows in float64: use ExpDot(beta, shift=1)")
     rounding = 64 * float(np.finfo(np.asarray(x).dtype).eps) * sum(part.scale for part in parts)
