@@ -32,7 +32,7 @@ class Empty(pp.AbstractMask):
         (dict(head_weights=np.ones(3)), ("head_weights", "(3,)", "(2,)")),
         (dict(head_weights=np.array([1.0, -1.0])), ("head_weights[1] = -1",)),
         (dict(head_weights=np.zeros(2)), ("head_weights", "sum to 0")),
-        (dict(temperature=0.0), ("temperature = 0.0",)),
+        (dict(temperature=0.0), ("temperature = 0 ",)),
         (dict(mask="diagonal"), ("mask = 'diagonal'", "causal")),
         (dict(mask="window"), ("window = None",)),
         (dict(mask="window", window=0), ("window = 0",)),
