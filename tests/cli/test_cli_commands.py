@@ -175,8 +175,8 @@ def test_pages_show_claims_failures_and_errors(tmp_path):
 
 def test_gallery_reuses_finished_runs_and_shrinks_pictures(tmp_path):
     """The newest finished full-size run of an experiment is shown, whatever its folder is called."""
-    fig = figure(9.0, 6.0)
-    fig.subplots().imshow(np.random.default_rng(0).random((300, 300)))
+    fig = figure(5.0, 4.0)
+    fig.subplots().imshow(np.random.default_rng(0).random((120, 120)))
     for folder, started, smoke, status in (
         ("old", "2026-01-01", False, "finished"),
         ("new", "2026-02-01", False, "finished"),
