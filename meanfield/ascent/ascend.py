@@ -8,7 +8,7 @@ import numpy as np
 from .. import _check, sphere
 from .._callable import cast
 from .._types import Array, Float, PRNGKey
-from ..kernels import AbstractKernel, Gauge, orthogonality_defect
+from ..kernels import AbstractKernel, Gauge, orthogonality_defect, require_kernel
 from ..marginal import Marginal
 from ..prefix import Prefix
 from .bounds import EFFORTS, Bound, upper_bound
@@ -50,7 +50,13 @@ def ascend(
 
     Returns a `Maximiser`, in the dtype of `x0` or JAX's default float. Raises `ValueError` for an asymmetric kernel, a
     gauge that is not orthogonal, and energies that overflow. Source: arXiv 2605.30229.
+
+    Examples:
+        >>> best = mf.ascend(mf.ExpDot(1.0), mf.Marginal.circle(4), 2, jax.random.key(0), restarts=2)
+        >>> print(best.status, f"{best.energy:.4f} <= {best.upper_bound:.4f}, e/2 = {np.e / 2:.4f}")
+        converged 1.3591 <= 1.3592, e/2 = 1.3591
     """
+    _check.random_key(key)
     dtype = _checked(kernel, rho, dim, restarts, x0, prefix, certify, budget)
     starts = None if x0 is None else _starts(x0, rho.n, dim)
     method = LBFGS() if method is None else method
@@ -126,8 +132,8 @@ def _exact(x0) -> bool:
 
 def _checked(kernel, rho, dim, restarts, x0, prefix, certify, budget):
     """The dtype of the answer; refuses what is known to be wrong before any compilation."""
-    if not isinstance(kernel, AbstractKernel):
-        raise ValueError(f"kernel is a {type(kernel).__name__}: pass a kernel such as mf.ExpDot(2.0), not a dynamics")
+    require_kernel(kernel)
+    _check.marginal(rho)
     if not isinstance(dim, (int, np.integer)) or dim < 2:
         raise ValueError(f"dim={dim!r}: tokens live on S^(dim-1) with an integer dim of at least 2")
     if x0 is None and (not isinstance(restarts, (int, np.integer)) or restarts < 1):
