@@ -20,7 +20,7 @@ def measure(
     stream: bool = False,
     batch: int | None = None,
     transitions: tuple[str, ...] = ("mixing", "energy", "energy2", "backprop", "alti", "attention-only", "half"),
-    out: pathlib.Path = pathlib.Path("out/measure"),
+    out: pathlib.Path = pathlib.Path("runs/measure"),
     seed: int = 0,
 ) -> int:
     """Measure mixing, attention and influence of a language model on a text, and compare predictions with the measurement.

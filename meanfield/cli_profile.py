@@ -24,7 +24,7 @@ def profile(
     convention: Literal["checkpoint", "published"] | None = None,
     compare: str | None = None,
     forces: bool = True,
-    out: pathlib.Path = pathlib.Path("out/profile"),
+    out: pathlib.Path = pathlib.Path("runs/profile"),
     seed: int = 0,
 ) -> int:
     """Predict where the influence on one position comes from, given an architecture only.
