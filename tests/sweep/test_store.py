@@ -269,14 +269,16 @@ def test_kill_9_loses_at_most_a_chunk(tmp_path):
 
 
 @pytest.fixture
-def no_collections():
-    """Garbage is not collected meanwhile: Python drops an interrupt that falls into a callback of the collector (hypothesis has one)."""
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, whatever a test before left behind, and not in a callback of the garbage collector, which drops it."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()
     yield
     gc.enable()
+    signal.signal(signal.SIGINT, handler)
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path, no_collections):
+def test_ctrl_c_keeps_what_is_done(tmp_path, interruptible):
     out, calls = tmp_path / "run.zarr", []
 
     def double(beta):
