@@ -24,7 +24,7 @@ def phase_diagram(diagram: PhaseDiagram, title: str | None = None) -> Figure:
     """
     offset, beta = np.asarray(diagram.offset), np.asarray(diagram.beta)
     with style():
-        fig = figure(6.2, 3.9)
+        fig = figure(6.4, 4.6)
         ax = fig.add_subplot()
         colours = ListedColormap(STATE_COLOURS)
         norm = BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES))
@@ -40,19 +40,29 @@ def phase_diagram(diagram: PhaseDiagram, title: str | None = None) -> Figure:
         ax.set_xlabel("inverse temperature β")
         ax.set_ylabel("offset of the position factor")
         ax.set_title(title or "Best state found, g = offset + cos kτ")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, handlelength=1.8)
+        fig.legend(loc="outside lower center", ncols=1)
         ax.grid(False)
     return fig
 
 
 def _boundaries(ax: Axes, offset: np.ndarray, beta: np.ndarray) -> None:
     fine = np.linspace(max(beta.min(), 1e-2), beta.max(), 200)
-    ax.axhline(0.5, color="black", linestyle="--", label="latitude bifurcation, offset ½")
+    ax.axhline(0.5, color="black", linestyle="--", label="offset ½: the latitude circle leaves the Dirac")
     ax.plot(
-        fine, np.asarray(dirac_circle_boundary(fine)), color="black", linestyle="-.", label="E Dirac = E great circle"
+        fine,
+        np.asarray(dirac_circle_boundary(fine)),
+        color="black",
+        linestyle="-.",
+        label="Dirac and great circle of equal energy",
     )
     levels = np.linspace(offset.min(), min(offset.max(), 0.5), 24)
-    ax.plot(deformation_boundary(levels), levels, color="black", linestyle=":", label="great circle unstable, mode 2")
+    ax.plot(
+        deformation_boundary(levels),
+        levels,
+        color="black",
+        linestyle=":",
+        label="great circle unstable to mode 2 in its plane",
+    )
 
 
 def _edges(values: np.ndarray) -> tuple[float, float]:

@@ -83,9 +83,10 @@ def toeplitz_phase_diagram(
 def _closed_forms(offset: np.ndarray, beta: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     a, b = np.meshgrid(offset, beta, indexing="ij")
     dirac, circle = np.asarray(dirac_energy(b, a, 1.0)), np.asarray(great_circle_energy(b, a, 1.0))
-    latitude = (
-        np.vectorize(lambda b, a: latitude_circle(b, a, 1.0).energy)(b, a) if dim > 2 else np.full_like(a, -np.inf)
-    )
+    if dim == 2:
+        return dirac, circle, np.full_like(a, -np.inf)
+    points = zip(b.ravel(), a.ravel(), strict=True)
+    latitude = np.array([latitude_circle(x, y, 1.0).energy for x, y in points]).reshape(a.shape)
     return dirac, circle, latitude
 
 
