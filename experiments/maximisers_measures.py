@@ -48,11 +48,10 @@ def draw(out: pathlib.Path, data) -> None:
     with mf.plot.style():
         fig = mf.plot.figure(5.0, 3.4)
         ax = fig.add_subplot()
-        for name, marker in (("repulsion", "o"), ("attraction", "s")):
-            values = data.gain.sel(kernel=name)
-            ax.plot(data.n, np.where(values > 1e-9, values, np.nan), marker, label=f"{name} (found)")
+        ax.plot(data.n, data.gain.sel(kernel="repulsion"), "o", label="repulsion, labels overlap")
         ax.plot(data.n, 0.5 / data.n, color="black", linestyle="--", label="1/(2n), the self term")
         ax.set_xscale("log", base=2)
+        ax.set_xticks(data.n.values, labels=[str(n) for n in data.n.values])
         ax.set_yscale("log")
         ax.set_xlabel("number of labels n")
         ax.set_ylabel("gain of measures over Dirac graphs")

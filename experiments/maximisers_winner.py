@@ -30,9 +30,11 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
         "thickness": [thickness(b.x) for b in best],
         "hits": [float(np.mean(np.asarray(b.energies) > float(b.energy) * (1 - 1e-5))) for b in best],
     }
-    data = write(out, "winner", {k: ("beta", v) for k, v in rows.items()}, {"beta": betas})
+    states = np.stack([np.asarray(b.x) for b in best])
+    variables = {"x": (("beta", "label", "coordinate"), states)} | {k: ("beta", v) for k, v in rows.items()}
+    data = write(out, "winner", variables, {"beta": betas, "label": np.asarray(rho.labels)})
     draw_energies(out, data)
-    draw_states(out, best, betas, rho)
+    draw_states(out, data)
     return [
         Claim("largest thickness of a best state out of its plane", float(data.thickness.max()), 1e-6),
         Claim("d = 3 against d = 2: largest relative difference of best energies", float(abs(data.energy / data.planar_energy - 1).max()), 1e-5),
@@ -50,11 +52,10 @@ def draw_energies(out: pathlib.Path, data) -> None:
         names = {
             "bound": "upper bound",
             "circle": "great circle",
-            "arcs2": "2 arcs",
             "arcs3": "3 arcs",
-            "arcs4": "4 arcs",
+            "arcs4": "2 or 4 arcs (equal)",
         }
-        for (name, label), marker in zip(names.items(), "^osDv", strict=True):
+        for (name, label), marker in zip(names.items(), "^osD", strict=True):
             ax.plot(data.beta, data[name] / data.energy, marker=marker, markersize=3.5, label=label)
         ax.axhline(1, color="black", linewidth=1)
         ax.set_xscale("log")
@@ -65,27 +66,28 @@ def draw_energies(out: pathlib.Path, data) -> None:
     mf.plot.save(fig, out / "winner_energies.png")
 
 
-def draw_states(out: pathlib.Path, best, betas, rho) -> None:
+def draw_states(out: pathlib.Path, data) -> None:
     """Angle of the best state against the label, for all β."""
     with mf.plot.style():
         fig = mf.plot.figure(8.0, 4.2)
-        columns = min(5, len(best))
-        axes = fig.subplots(-(-len(best) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
-        for ax, found, beta in zip(axes, best, betas, strict=False):
-            label, angle = plane_angle(np.asarray(found.x), np.asarray(rho.labels))
-            ax.plot(label, angle, "o", markersize=2)
-            ax.set_title(f"β = {beta:g}, symmetry {symmetry(found.x)}")
-        for ax in axes[len(best) :]:
+        columns = min(5, data.sizes["beta"])
+        axes = fig.subplots(-(-data.sizes["beta"] // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
+        for ax, beta in zip(axes, data.beta.values, strict=False):
+            state = data.sel(beta=beta)
+            ax.plot(data.label, plane_angle(state.x.values), "o", markersize=2)
+            ax.set_title(f"β = {beta:g}, symmetry {int(state.symmetry)}")
+        for ax in axes[data.sizes["beta"] :]:
             ax.remove()
-        fig.supxlabel("label ξ")
+        fig.supxlabel("label ξ, from the largest step on")
         fig.supylabel("angle of x in its plane (rad)")
     mf.plot.save(fig, out / "winner_states.png")
 
 
-def plane_angle(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Angles in the principal plane, turned so that they grow with the label and start at 0."""
+def plane_angle(x: np.ndarray) -> np.ndarray:
+    """Angles in the principal plane, growing from 0; labels are shifted so that the largest step is the one left out."""
     plane = np.linalg.svd(x, full_matrices=False)[2][:2]
-    u, v = (x @ plane.T).T
-    angle = np.unwrap(np.arctan2(v, u))
-    angle = angle * (1 if angle[-1] >= angle[0] else -1)
-    return labels, angle - angle[0]
+    z = (x @ plane.T) @ np.array([1, 1j])
+    steps = np.angle(np.roll(z, -1) / z)
+    steps = np.roll(steps, -1 - int(np.abs(steps).argmax()))[:-1]
+    angle = np.concatenate([[0.0], np.cumsum(steps)])
+    return angle if angle[-1] >= 0 else -angle
