@@ -1,6 +1,6 @@
 """One table: every prediction against the measured influence, in both orders of averaging, with bootstrap errors."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -65,7 +65,7 @@ def compare(measurement: Measurement, *, samples: int = 200, seed: int = 0, refe
                 predicted = np.broadcast_to(_aggregate(predictor.rows, mask, average, weights), measured.shape)
                 values.append(np.asarray(distance(*_real(predicted, measured))))
             table[quantity, average] = np.stack(values)
-    data = {}
+    data: dict[str, Any] = {}
     for quantity in ("wasserstein", "spearman"):
         stacked = np.stack([table[quantity, average] for average in AVERAGES], axis=1)
         data[quantity] = (("predictor", "average"), stacked[..., 0])
@@ -121,7 +121,7 @@ def bloom_reference() -> xr.Dataset:
     measured = measured_influence("bloom")
     predicted = profile(preset("bloom", content="none"), len(measured))
     values = {"wasserstein": float(wasserstein(predicted, measured)), "spearman": float(spearman(predicted, measured))}
-    data = {}
+    data: dict[str, Any] = {}
     for name, value in values.items():
         data[name] = (("predictor", "average"), np.array([[value, np.nan]]))
         data[f"{name}_error"] = (("predictor", "average"), np.full((1, 2), np.nan))

@@ -23,7 +23,8 @@ class Config:
     """The keys of a config.json (or of a GGUF header), taken one by one under any of their spellings."""
 
     def __init__(self, values: dict[str, Any], where: str):
-        self.values, self.where, self.used = values, where, set()
+        self.values, self.where = values, where
+        self.used: set[str] = set()
 
     def get(self, *names: str, default: Any = _MISSING) -> Any:
         """The value of the first of `names` that is present and not null; an error naming them if there is no default."""

@@ -36,7 +36,7 @@ class Context(NamedTuple):
     sin: Float[Array, "n f"] | None
 
 
-def context(spec: Spec, mask: Bool[Array, "B n"], dtype: np.dtype) -> Context:
+def context(spec: Spec, mask: Bool[Array | np.ndarray, "B n"], dtype: np.dtype) -> Context:
     """Positions count real tokens only, so that left padding changes nothing."""
     n = mask.shape[1]
     positions = jnp.maximum(jnp.cumsum(mask.astype(jnp.int32), axis=1, dtype=jnp.int32) - 1, 0)

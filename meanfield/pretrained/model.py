@@ -109,13 +109,15 @@ def contexts(spec: Spec, dtype: np.dtype, mask: Bool[Array | np.ndarray, "B n"])
 def enter(spec: Spec, params: Params, e: Float[Array, "B n D"], where: Context) -> Float[Array, "B n D"]:
     """Embedding look-up → stream entering the first block."""
     with jax.default_matmul_precision("highest"):
-        return Entrance(spec).apply({"params": params}, e, where.positions)
+        entered: Any = Entrance(spec).apply({"params": params}, e, where.positions)
+        return entered
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def leave(spec: Spec, params: Params, x: Float[Array, "*b D"]) -> Float[Array, "*b D"]:
     """Stream after the last block → what the head reads."""
-    return Exit(spec).apply({"params": params}, x)
+    left: Any = Exit(spec).apply({"params": params}, x)
+    return left
 
 
 def apply_block(spec: Spec, params: Params, x: Float[Array, "B n D"], where: Context, t: int | Int[Array, ""]):

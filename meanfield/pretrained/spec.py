@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+Wiring = Literal["sequential", "parallel", "parallel-shared", "post-norm"]
+
 
 @dataclasses.dataclass(frozen=True)
 class Alibi:
@@ -90,7 +92,7 @@ class Spec:
     qkv_bias: bool = True
     out_bias: bool = True
     mlp_bias: bool = True
-    wiring: Literal["sequential", "parallel", "parallel-shared", "post-norm"] = "sequential"
+    wiring: Wiring = "sequential"
     alibi: Alibi | None = None
     rotary: Rotary | None = None
     positions: int | None = None

@@ -4,6 +4,7 @@ import hashlib
 import json
 import pathlib
 import zipfile
+from typing import Any
 
 import jax
 import numpy as np
@@ -54,8 +55,9 @@ class BatchStore:
 
     def write(self, number: int, arrays: dict[str, np.ndarray]) -> None:
         """Stores batch `number` by a temporary file and a rename."""
+        named: dict[str, Any] = dict(arrays)  # savez has a boolean argument besides the arrays
         with atomic(self._path(number)) as temporary:
-            np.savez(temporary, **arrays)
+            np.savez(temporary, **named)
 
     def _path(self, number: int) -> pathlib.Path:
         return self.folder / f"batch-{number:05d}.npz"

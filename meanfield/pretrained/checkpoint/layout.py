@@ -131,7 +131,7 @@ class Checkpoint:
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """{"a": {"b": x}} → {"a/b": x}."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, value in tree.items():
         flat |= flatten(value, f"{prefix}{name}/") if isinstance(value, dict) else {prefix + name: value}
     return flat

@@ -6,7 +6,7 @@ RefinedWeb (40B) and RefinedWebModel (7B and RW) of the first releases are the s
 
 from ..checkpoint.layout import Layout, fused, sources, unfuse
 from ..config import Config, divides, rotary
-from ..spec import Alibi, Spec
+from ..spec import Alibi, Spec, Wiring
 
 
 def spec(config: Config) -> Spec:
@@ -67,7 +67,7 @@ def layout(spec: Spec) -> Layout:
     return Layout(sources(names, takes), prefix="transformer.", ignored=r".*rotary.*inv_freq")
 
 
-def _wiring(config: Config, new: bool) -> str:
+def _wiring(config: Config, new: bool) -> Wiring:
     norms = config.get("num_ln_in_parallel_attn", default=None) or (2 if new else 1)
     parallel = config.flag("parallel_attn", default=True)
     if norms not in (1, 2):
