@@ -52,10 +52,14 @@ def layers(
     mixing = jnp.asarray(_check.as_array(mixing, "mixing"), x0.dtype)
     if mixing.ndim != 1:
         raise ValueError(f"mixing has shape {mixing.shape}: pass one number per layer, shape (T,)")
-    if _check.is_concrete(mixing) and not bool(jnp.all((mixing >= 0) & (mixing <= 1))):
+    if _check.is_concrete(mixing) and not _between_0_and_1(np.asarray(mixing)):
         raise ValueError(f"mixing={np.asarray(mixing)}: every λ_t must lie in [0, 1]")
     refuse_values(dynamics, x0.dtype)
     return _run(dynamics, x0, rho, mixing, method)
+
+
+def _between_0_and_1(values: np.ndarray) -> bool:
+    return bool(((values >= 0) & (values <= 1)).all())
 
 
 @eqx.filter_jit
