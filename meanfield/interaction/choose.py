@@ -17,7 +17,7 @@ from .tiled import Tiled
 
 METHODS = ("auto", "dense", "blocked", "expansion", "pallas")
 DENSE_PAIRS = 1024**2
-ROWS, COLUMNS = 256, 1024
+ROWS, COLUMNS = 512, 1024
 MAPPED_ROWS, MAPPED_COLUMNS = 64, 256
 
 
