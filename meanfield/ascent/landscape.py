@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from .. import sphere
+from .._products import matmul
 from .._types import Array, Float, Scalar
 from ..interaction import Sources, Targets, Tiling, fold
 from ..interaction.bound import bound_terms, cast_parts, check_prefix, prefix_sides, sides, zonal_only
@@ -127,7 +128,7 @@ def _sum_pairs(term: Term, factor: Array | None, targets: Targets, sources: Sour
     """Σ_j w_j g φ(⟨q_i, k_j⟩) and Σ_j w_j g φ'(⟨q_i, k_j⟩) v_j in one pass; XLA shares the exponential."""
 
     def tile(t: Targets, s: Sources):
-        products = jnp.matmul(t.q, s.k.T, precision=jax.lax.Precision.HIGHEST)
+        products = matmul(t.q, s.k.T)
         value, rate = term.zonal.phi(products), slope(term.zonal, products)
         g = factor
         if g is None and term.factors:
@@ -135,7 +136,7 @@ def _sum_pairs(term: Term, factor: Array | None, targets: Targets, sources: Sour
         if g is not None:
             value, rate = value * g, rate * g
         weighted = s.weights[:, None] * s.values
-        return value @ s.weights, jnp.matmul(rate, weighted, precision=jax.lax.Precision.HIGHEST)
+        return value @ s.weights, matmul(rate, weighted)
 
     return fold(tile, targets, sources, _mute, tiling)
 

@@ -5,7 +5,7 @@ import equinox as eqx
 from .._types import DType
 from ..kernels import AbstractKernel
 from ..prefix import Prefix
-from .base import AbstractDynamics
+from .base import AbstractDynamics, require_dynamics
 from .refuse import refuse_values
 
 
@@ -13,6 +13,9 @@ class AbstractAround(AbstractDynamics):
     """A dynamics that changes how the tokens of `dynamics` move; energies are those of its kernel and prefix."""
 
     dynamics: eqx.AbstractVar[AbstractDynamics]
+
+    def __check_init__(self):
+        require_dynamics(self.dynamics)
 
     @property
     def kernel(self) -> AbstractKernel | None:  # pyright: ignore[reportIncompatibleVariableOverride]

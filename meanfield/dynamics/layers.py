@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _check
+from .._products import matmul
 from .._types import AnyArray, Array, Float, Tokens
 from ..energy import bind_energy
 from ..interaction.bound import visibility
@@ -114,7 +115,7 @@ def attention(dynamics: AbstractDynamics, x: Tokens, rho: Marginal) -> Float[Arr
 def _weights(field: SoftmaxField, x, visible: Causal | None) -> Float[Array, "n n"]:
     term, rho = field.term, field.rho
     q = term.gauge(rho.labels, x)
-    logits = log_slope(term.zonal, jnp.matmul(q, q.T, precision=jax.lax.Precision.HIGHEST))
+    logits = log_slope(term.zonal, matmul(q, q.T))
     logits += over_pairs(lambda xi, zeta: term.log_factor(xi, zeta, x.dtype), rho.labels, rho.labels)
     positive = rho.weights > 0
     logits += jnp.where(positive, jnp.log(jnp.where(positive, rho.weights, 1)), -jnp.inf)

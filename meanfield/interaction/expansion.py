@@ -15,7 +15,7 @@ from .harmonics import harmonics
 from .method import AbstractMethod, Average, merge
 from .ordered import Order, order
 from .pairs import Causal, Sources, Targets
-from .separable import Split, features, split_factors, waves
+from .separable import features, split_factors, waves
 from .series import Series, phi_series, positive_slope, slope_series
 from .stream import stream
 from .tiled import Tiled
@@ -199,6 +199,3 @@ def refusal(terms: tuple[Term, ...], d: int, visible: Causal | None) -> str | No
         return f"tokens have d = {d}; expansions are for d = 2 and 3"
     found = (split_factors(term, visible) for term in terms)
     return next((f for f in found if isinstance(f, str)), None)
-
-
-__all__ = ["Expansion", "Split", "refusal"]

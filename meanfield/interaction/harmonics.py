@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._products import einsum, matmul
 from .._types import Array, DType, Float, PyTree
 
 UNROLLED = 64
@@ -62,7 +63,7 @@ class Circle(AbstractHarmonics):
         small, step = successive(*_direction(k[0], k[1]), radix)
         large, _ = successive(*step, count)
         wide = (large[:, :, None] * values).reshape(-1, k.shape[1])
-        sums = _product(wide, small.reshape(-1, k.shape[1]).T).reshape(2, count, -1, 2, radix)
+        sums = matmul(wide, small.reshape(-1, k.shape[1]).T).reshape(2, count, -1, 2, radix)
         real, imaginary = sums[0, :, :, 0] - sums[1, :, :, 1], sums[0, :, :, 1] + sums[1, :, :, 0]
         rows = (a.swapaxes(1, 2).reshape(count * radix, -1)[: self.degree + 1] for a in (real, imaginary))
         return jnp.concatenate(list(rows))
@@ -98,7 +99,7 @@ class Sphere(AbstractHarmonics):
         """Even and odd m, each (L+1, orders·2·c)."""
         theta, turn = self._basis(k)
         return tuple(
-            _product(side, (part[:, :, None, :] * values).reshape(-1, k.shape[1]).T)
+            matmul(side, (part[:, :, None, :] * values).reshape(-1, k.shape[1]).T)
             for side, part in zip(theta, turn, strict=True)
         )
 
@@ -121,7 +122,7 @@ class Sphere(AbstractHarmonics):
         total = 0
         for side, part, moment in zip(theta, turn, weighted, strict=True):
             orders, _, n = part.shape
-            sums = _product(moment.T, side).reshape(orders, 2, -1, n)
+            sums = matmul(moment.T, side).reshape(orders, 2, -1, n)
             total = total + jnp.sum(sums * part[:, :, None, :], axis=(0, 1))
         return total
 
@@ -129,7 +130,7 @@ class Sphere(AbstractHarmonics):
         """Coefficients of P̃_lm cos mφ and P̃_lm sin mφ."""
         tables = zip(_tables(self.degree), moments, strict=True)
         parity = [
-            _einsum("mlk,kmc->lmc", jnp.asarray(table, part.dtype), part.reshape(part.shape[0], table.shape[0], -1))
+            einsum("mlk,kmc->lmc", jnp.asarray(table, part.dtype), part.reshape(part.shape[0], table.shape[0], -1))
             for table, part in tables
         ]
         size = self.degree + 1
@@ -142,7 +143,7 @@ class Sphere(AbstractHarmonics):
         parts = (harmonic[:, 0::2].reshape(size, -(-size // 2), -1), harmonic[:, 1::2].reshape(size, size // 2, -1))
         tables = zip(_tables(self.degree), parts, strict=True)
         return tuple(
-            _einsum("mlk,lmc->kmc", jnp.asarray(table, part.dtype), part).reshape(size, -1) for table, part in tables
+            einsum("mlk,lmc->kmc", jnp.asarray(table, part.dtype), part).reshape(size, -1) for table, part in tables
         )
 
     def _basis(self, u):
@@ -263,11 +264,3 @@ def _tables(degree: int) -> tuple[np.ndarray, np.ndarray]:
     series = np.fft.rfft(values, axis=2)[:, :, : degree + 1] / count
     series[:, :, 1:] *= 2
     return series.real[0::2], -series.imag[1::2]
-
-
-def _product(a, b):
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
-
-
-def _einsum(form, a, b):
-    return jnp.einsum(form, a, b, precision=jax.lax.Precision.HIGHEST)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from .._callable import cast
+from .._products import matmul
 from .._types import Array, Float
 from ..kernels import Term, log_slope, slope
 from ..kernels.position import log_profile
@@ -51,7 +52,7 @@ class Pallas(AbstractMethod):
 
         def tile(t, s, p):
             a = slope(p[0], _products(t, s)) * _factors(p[1], t, s)
-            return _matmul(_hide(a, t, s, 0.0), s.weights[:, None] * s.values)
+            return matmul(_hide(a, t, s, 0.0), s.weights[:, None] * s.values)
 
         return self._over(summed, tile, term, targets, sources, visible)[:, : targets.q.shape[1]]
 
@@ -67,7 +68,7 @@ class Pallas(AbstractMethod):
 
         def tile(t, s, p):
             a = jnp.exp(logits(t, s, p) - t.top[:, None]) * s.weights[None, :]
-            return _matmul(a, s.values), jnp.sum(a, axis=1)
+            return matmul(a, s.values), jnp.sum(a, axis=1)
 
         def largest(grid, t, s, p):
             return over_sources(lambda t, s, p: jnp.max(logits(t, s, p), axis=1), grid, t, s, p, jnp.maximum, -jnp.inf)
@@ -114,7 +115,7 @@ class Pallas(AbstractMethod):
 
 
 def _products(t: Rows, s: Columns) -> Float[Array, "B C"]:
-    return _matmul(t.q, s.k.T)
+    return matmul(t.q, s.k.T)
 
 
 def _differences(t: Rows, s: Columns) -> list[Float[Array, "B C"]]:
@@ -143,7 +144,3 @@ def _widen(x: Float[Array, "n d"]) -> Float[Array, "n wide"]:
     """Zero columns up to a power of two, at least 16: what a GPU's matrix unit takes."""
     width = max(16, 1 << (x.shape[1] - 1).bit_length())
     return jnp.pad(x, ((0, 0), (0, width - x.shape[1])))
-
-
-def _matmul(a, b):
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)

@@ -17,6 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._products import matmul
 from .._types import Array, Float, PyTree
 from ..kernels import Term
 from .fold import Tiling, add, split
@@ -94,19 +95,19 @@ def _pull(rule, term, tokens, visible, tiling, g, top):
             mine = Side(relabelled, ours.u, ours.g, ours.top)
             return rule.weigh(eqx.combine(parameters, fixed), t, mine, theirs, visible, transposed)
 
-        t = _matmul(ours.tokens.k, theirs.tokens.k.T)
+        t = matmul(ours.tokens.k, theirs.tokens.k.T)
         if symmetric:
             # a_ij = a_ji: one product for M + Mᵀ, which counts every parameter twice
-            both = _matmul(_beside(ours.g, ours.u), _beside(theirs.u, theirs.g).T)
+            both = matmul(_beside(ours.g, ours.u), _beside(theirs.u, theirs.g).T)
             a, along = jax.vjp(lambda t, parameters: weigh(t, parameters, labels, False), t, parameters)
             t_bar, twice = along(both)
             half = jax.tree.map(lambda bar: bar / 2, twice)
-            return (_matmul(t_bar, theirs.tokens.k), _matmul(a, theirs.g), jax.tree.map(jnp.zeros_like, labels)), half
+            return (matmul(t_bar, theirs.tokens.k), matmul(a, theirs.g), jax.tree.map(jnp.zeros_like, labels)), half
         _, along = jax.vjp(lambda *moving: weigh(*moving, False), t, parameters, labels)
         against, back = jax.vjp(lambda t, labels: weigh(t, parameters, labels, True), t, labels)
-        t_bar, parameters_bar, labels_bar = along(_matmul(ours.g, theirs.u.T))
-        t_back, labels_back = back(_matmul(ours.u, theirs.g.T))
-        rows = _matmul(t_bar + t_back, theirs.tokens.k), _matmul(against, theirs.g), add(labels_bar, labels_back)
+        t_bar, parameters_bar, labels_bar = along(matmul(ours.g, theirs.u.T))
+        t_back, labels_back = back(matmul(ours.u, theirs.g.T))
+        rows = matmul(t_bar + t_back, theirs.tokens.k), matmul(against, theirs.g), add(labels_bar, labels_back)
         return rows, parameters_bar
 
     (k_bar, u_bar, labels_bar), parameters_bar = _sweep(tile, Side(tokens, u, g, top), tiling)
@@ -149,7 +150,3 @@ def _muted(side: Side, size: int) -> Side:
 
 def _beside(a, b):
     return jnp.concatenate([a, b], axis=1)
-
-
-def _matmul(a, b):
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special
 
 from .._check import is_concrete
+from .._products import matmul
 from .._types import Array, Bool, DType, Float
 from ..kernels import AbstractZonal, Dot, ExpDot, Term, log_slope, slope
 
@@ -133,7 +134,7 @@ def _sampled(psi, d: int, degree: int, dtype) -> tuple[Float[Array, " more"], Fl
     values = psi(jnp.asarray(nodes, dtype))
     scale = jax.lax.stop_gradient(jnp.max(jnp.abs(values)))
     scale = jnp.where(scale > 0, scale, 1)
-    return jnp.matmul(jnp.asarray(matrix, dtype), values / scale, precision=jax.lax.Precision.HIGHEST), scale
+    return matmul(jnp.asarray(matrix, dtype), values / scale), scale
 
 
 def _quadrature(psi, d: int, degree: int, dtype) -> Series:

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._products import matmul
 from .._types import Array, Float
 from ..kernels import Term, log_slope, slope
 from .fold import Tiling, fold
@@ -26,7 +27,7 @@ class Tiled(AbstractMethod):
 
         def plain(term, targets, sources, visible):
             def tile(t: Targets, s: Sources):
-                return _matmul(_slopes(term, _products(t, s), t, s, visible), s.weights[:, None] * s.values)
+                return matmul(_slopes(term, _products(t, s), t, s, visible), s.weights[:, None] * s.values)
 
             return fold(tile, targets, sources, _mute, self.tiling)
 
@@ -41,7 +42,7 @@ class Tiled(AbstractMethod):
                 logits = jnp.where(s.weights[None, :] > 0, logits, -jnp.inf)
                 top = jax.lax.stop_gradient(jnp.max(logits, axis=1))
                 a = jnp.exp(logits - jnp.where(top == -jnp.inf, 0, top)[:, None])
-                return Average(top, _matmul(a, s.weights[:, None] * s.values), a @ s.weights)
+                return Average(top, matmul(a, s.weights[:, None] * s.values), a @ s.weights)
 
             return fold(tile, targets, sources, _mute, self.tiling, merge, empty)
 
@@ -109,11 +110,7 @@ AVERAGE = Rule(
 
 
 def _products(t: Targets, s: Sources) -> Float[Array, "B C"]:
-    return _matmul(t.q, s.k.T)
-
-
-def _matmul(a, b):
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
+    return matmul(t.q, s.k.T)
 
 
 def _mute(sources: Sources, real: Array) -> Sources:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._recurrence import matmul
+from .._products import matmul
 from .architecture import Architecture
 from .attention import attention_rows
 

@@ -1,6 +1,5 @@
 """Geometric sums and first-order linear recurrences, stable for every rate ≥ 0 and smooth at 0."""
 
-import functools
 import math
 
 import jax
@@ -9,11 +8,6 @@ from jaxtyping import Array, Float
 
 _SERIES = 0.5  # below, (1 − e^{−x})/x by its Taylor series: its derivative loses digits otherwise
 _TERMS = 16
-
-
-# Accelerators multiply float32 in fewer bits unless told otherwise.
-matmul = functools.partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
-einsum = functools.partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 
 def _decay_ratio(x: Float[Array, "..."]) -> Float[Array, "..."]:

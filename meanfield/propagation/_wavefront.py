@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._recurrence import einsum, geometric_sum, matmul, row_weights
+from .._products import einsum, matmul
+from ._recurrence import geometric_sum, row_weights
 
 SUB, BLOCK = 16, 16
 

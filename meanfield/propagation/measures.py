@@ -7,8 +7,8 @@ import jax.scipy.stats
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .._products import matmul
 from ._inputs import Numbers, check_range, floating, is_concrete
-from ._recurrence import matmul
 
 
 def wasserstein(p: Numbers, q: Numbers) -> Float[Array, "*batch"]:

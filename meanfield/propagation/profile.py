@@ -5,9 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._products import matmul
 from . import _blocks, _layered, _wavefront
 from ._inputs import check_index, check_length
-from ._recurrence import geometric_sum, matmul, row_weights
+from ._recurrence import geometric_sum, row_weights
 from .architecture import Architecture
 from .attention import check_fits
 from .biases import ALiBi, NoBias

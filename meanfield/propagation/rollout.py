@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._products import matmul
 from ._inputs import Numbers, check_length, check_range, floating, is_concrete
-from ._recurrence import matmul
 from .architecture import Architecture
 from .attention import attention_rows, check_fits
 

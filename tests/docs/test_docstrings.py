@@ -10,22 +10,7 @@ from snippets import ROOT, agrees
 
 import meanfield as mf
 
-MODULES = (
-    "sphere",
-    "ascent",
-    "coarsening",
-    "design",
-    "files",
-    "laws",
-    "longtime",
-    "observables",
-    "pages",
-    "plot",
-    "pretrained",
-    "propagation",
-    "sweeps",
-    "theory",
-)
+MODULES = ("sphere", "coarsening", *(name for name in mf._LAZY if name != "cli"))
 # what calls return and parts of what they take: shown where they are used
 SHOWN_ELSEWHERE = {
     "AbstractAscent",
