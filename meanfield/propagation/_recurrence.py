@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._products import matmul
+
 _SERIES = 0.5  # below, (1 − e^{−x})/x by its Taylor series: its derivative loses digits otherwise
 _TERMS = 16
 
