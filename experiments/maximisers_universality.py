@@ -68,8 +68,8 @@ def targets(n: int, seed: int) -> dict[str, jax.Array]:
 
 
 def flow(made, x0: jax.Array) -> jax.Array:
-    """The USA flow to t = 60."""
-    return mf.flow(mf.USA(made.kernel), x0, made.rho, jnp.array([0.0, 60.0]), adjoint="forward").x[-1]
+    """The USA flow to t = 400: a token near the antipode of the others is drawn only at the rate e^{−2β}."""
+    return mf.flow(mf.USA(made.kernel), x0, made.rho, jnp.array([0.0, 400.0]), adjoint="forward").x[-1]
 
 
 def gauged(made, x: jax.Array) -> jax.Array:

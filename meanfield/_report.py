@@ -2,16 +2,17 @@
 
 import base64
 import concurrent.futures
+import contextlib
 import html
 import importlib.resources
+import io
 import json
+import multiprocessing
 import os
 import pathlib
 import string
-import subprocess
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from . import _experiments
@@ -57,43 +58,54 @@ def run_all(
 ) -> list[Result]:
     """Runs the experiments in `jobs` processes into out/NAME, with a progress bar on a terminal.
 
-    `quick`: programs are compiled faster and run slower, for experiments that take seconds.
+    `quick`: for experiments that take seconds. A process runs several of them, which saves what it has imported, and
+    programs are compiled faster and run slower. Else every experiment has its own process.
     """
     import tqdm
 
     known = _experiments.descriptions()
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        _environment({"MPLBACKEND": "Agg"} | (quick_to_compile(cache) if quick else {})),
+    ):
+        pool = concurrent.futures.ProcessPoolExecutor(
+            jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=None if quick else 1
+        )
+        with pool:
+            # the last first: stories end with the long ones
+            pending = {pool.submit(_run_one, name, out / name, smoke, seed): name for name in reversed(names)}
+            finished = concurrent.futures.as_completed(pending)
+            bar = tqdm.tqdm(finished, total=len(names), unit="experiment", disable=None)
+            errors = {pending[future]: _last_words(future) for future in bar}
+    return [Result(name, known[name], out / name, errors[name]) for name in names]
 
-    with tempfile.TemporaryDirectory() as cache, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        environment = {"MPLBACKEND": "Agg"} | (quick_to_compile(cache) if quick else {})
 
-        def one(name: str) -> Result:
-            return Result(name, known[name], out / name, _run_process(name, out / name, smoke, seed, environment))
+def _run_one(name: str, out: pathlib.Path, smoke: bool, seed: int) -> None:
+    """One experiment, as `meanfield experiment run` runs it, without what it prints."""
+    from . import cli_experiment
 
-        # the last first: stories end with the long ones
-        pending = {pool.submit(one, name): name for name in reversed(names)}
-        finished = concurrent.futures.as_completed(pending)
-        bar = tqdm.tqdm(finished, total=len(names), unit="experiment", disable=None)
-        results = {pending[future]: future.result() for future in bar}
-    return [results[name] for name in names]
-
-
-def _run_process(name: str, out: pathlib.Path, smoke: bool, seed: int, environment: dict[str, str]) -> str | None:
-    """None where the experiment ran to its end (claims may fail), else its last words."""
     for stale in ("claims.json", "run.json"):
         (out / stale).unlink(missing_ok=True)
-    command = [sys.executable, "-m", "meanfield.cli", "experiment", "run", name, "--out", str(out), "--seed", str(seed)]
-    done = subprocess.run(
-        command + ["--smoke"] * smoke,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        env=os.environ | environment,
-    )
-    if done.returncode in (0, 1) and (out / "claims.json").is_file():
-        return None
-    lines = (done.stderr or done.stdout).strip().splitlines()
-    return lines[-1] if lines else f"exit code {done.returncode}"
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        cli_experiment.run(name, out, smoke, seed)
+
+
+def _last_words(future: concurrent.futures.Future) -> str | None:
+    """None where the experiment ran to its end (claims may fail), else how it ended."""
+    error = future.exception()
+    return None if error is None else f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Environment variables for the processes started inside."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def write_html(
