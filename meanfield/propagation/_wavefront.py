@@ -55,9 +55,15 @@ def _apart(heads: Heads, v: Array, on: Array) -> Callable[[Array], tuple[Array, 
 
 def _summed(heads: Heads, v: Array, on: Array) -> Callable[[Array], tuple[Array, Array]]:
     """The same map where every layer shares v: the heads of the within-row part are summed once."""
+    block = heads.within.shape[-1]
     matrix = einsum("chk,hkj->ckj", v, heads.within)
-    totals = v * heads.start
-    return lambda p: (on * p + einsum("ck,ckj->cj", p, matrix), einsum("chk,ck->ch", totals, p))
+    both = jnp.concatenate([matrix, jnp.swapaxes(v * heads.start, 1, 2)], axis=-1)
+
+    def apply(p: Array) -> tuple[Array, Array]:
+        out = einsum("ck,ckj->cj", p, both)
+        return on * p + out[:, :block], out[:, block:]
+
+    return apply
 
 
 def pull(
