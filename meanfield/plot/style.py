@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from .._types import Real
+from .._types import AnyArray, Real
 from ..files import atomic
 
 # Okabe and Ito (2008) with grey for their yellow, which is lost on white: eight colours that colour-blind readers tell apart
@@ -83,7 +83,7 @@ def plain(text: object, limit: int = 40) -> str:
 
 
 def save(
-    fig: Figure, path: str | os.PathLike, data: Mapping[str, Real[np.ndarray, "..."]] | None = None
+    fig: Figure, path: str | os.PathLike, data: Mapping[str, Real[AnyArray, "..."]] | None = None
 ) -> pathlib.Path:
     """Writes `fig` (PNG, SVG or PDF by the name's ending) whole or not at all, and `data` beside it as .npz.
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .._products import einsum, matmul
 from ._recurrence import geometric_sum, row_weights
 
-SUB, BLOCK = 16, 16
+SUB, BLOCK = 16, 32
 
 
 class Heads(eqx.Module):
