@@ -38,10 +38,25 @@ def timed(fn: Callable[[], Any], repeats: int = 5, budget: float = 20.0) -> Timi
     jax.block_until_ready(fn())
     seconds: list[float] = []
     while len(seconds) < repeats and sum(seconds) < budget:
-        start = time.perf_counter()
-        jax.block_until_ready(fn())
-        seconds.append(time.perf_counter() - start)
+        seconds.append(_once(fn))
     return Timing(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
+
+
+def compared(first: Callable[[], Any], second: Callable[[], Any], repeats: int = 9) -> tuple[Timing, Timing, float]:
+    """Times both in turn, so that a machine whose speed drifts slows both; the ratio is the median of second/first of neighbours."""
+    jax.block_until_ready((first(), second()))
+    columns: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeats):
+        for fn, seconds in zip((first, second), columns, strict=True):
+            seconds.append(_once(fn))
+    timings = [Timing(statistics.median(c), min(c), max(c), repeats) for c in columns]
+    return timings[0], timings[1], statistics.median(b / a for a, b in zip(*columns, strict=True))
+
+
+def _once(fn: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(fn())
+    return time.perf_counter() - start
 
 
 def machine() -> dict[str, str]:

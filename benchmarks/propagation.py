@@ -12,7 +12,7 @@ import numpy as np
 
 import meanfield as mf
 
-from .measure import table, timed
+from .measure import compared, table, timed
 
 pp = mf.propagation
 
@@ -95,12 +95,11 @@ def gradients(out: pathlib.Path) -> None:
 
         value = jax.jit(profile).lower(*parameters).compile()
         gradient = jax.jit(jax.grad(loss, argnums=(0, 1, 2) if per_head else (0, 1))).lower(*parameters).compile()
-        forward = timed(lambda f=value, x=parameters: f(*x), repeats=7, budget=4)
-        backward = timed(lambda f=gradient, x=parameters: f(*x), repeats=7, budget=8)
+        forward, backward, ratio = compared(lambda f=value, x=parameters: f(*x), lambda f=gradient, x=parameters: f(*x))
         memory = gradient.memory_analysis().temp_size_in_bytes
         rows.append({
             "architecture": name, "tokens": n, "content": "per layer and head" if per_head else "one number",
-            "profile": forward, "gradient": backward, "gradient / profile": backward.median / forward.median,
+            "profile": forward, "gradient": backward, "gradient / profile": ratio,
             "temporary memory of the gradient (MB)": memory / 1e6, "per token (bytes)": memory / n,
         })  # fmt: skip
     table(

@@ -104,7 +104,7 @@ def pull(
             return p, (totals[0] + across * entering[0], p if every else None)
 
         diagonals = None if shared else diagonal
-        p, (carries, states) = jax.lax.scan(layer, p, (carries, mixing, diagonals), reverse=True)
+        p, (carries, states) = jax.lax.scan(layer, p, (carries, mixing, diagonals), reverse=True, unroll=2)
         return carries, (states[::-1] if every else p[None])
 
     padded = jnp.pad(start, (0, chunks * size - n)).reshape(chunks, sub, block)
