@@ -82,9 +82,7 @@ def plain(text: object, limit: int = 40) -> str:
     return shown.replace("$", r"\$")
 
 
-def save(
-    fig: Figure, path: str | os.PathLike, data: Mapping[str, Real[AnyArray, "..."]] | None = None
-) -> pathlib.Path:
+def save(fig: Figure, path: str | os.PathLike, data: Mapping[str, Real[AnyArray, "..."]] | None = None) -> pathlib.Path:
     """Writes `fig` (PNG, SVG or PDF by the name's ending) whole or not at all, and `data` beside it as .npz.
 
     Returns the path. Raises `ValueError` for an unknown ending.
