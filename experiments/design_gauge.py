@@ -94,7 +94,7 @@ class Problem:
         def loss(variables):
             return mf.design.sinkhorn(self.flow(self.module.bind(variables), x0), self.train, epsilon=EPSILON)
 
-        through = mf.design.fit(loss, coarse.best, fine, optax.adam(optax.cosine_decay_schedule(0.02, fine)))
+        through = mf.design.fit(loss, coarse.best, fine, optax.adam(optax.cosine_decay_schedule(0.04, fine)))
         return self.flow(self.module.bind(through.best), x0), coarse.history, through.history
 
     def exact(self) -> jax.Array:
@@ -110,7 +110,7 @@ class Problem:
 
 def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     """Writes design_gauge.zarr, design_gauge.png, loss.png; one claim per target."""
-    n, samples, steps, fine = (8, 32, 10, 2) if smoke else (48, 256, 200, 30)
+    n, samples, steps, fine = (8, 32, 10, 2) if smoke else (48, 256, 120, 80)
     claims, found, distances, histories = [], {}, {}, {}
     for name in TARGETS:
         problem = Problem(name, n, samples, seed)

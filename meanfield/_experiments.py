@@ -8,6 +8,10 @@ import pathlib
 import sys
 import types
 
+import jax
+
+from . import _run
+
 PACKAGE = "meanfield.experiments"
 
 
@@ -41,6 +45,18 @@ def load(name: str) -> types.ModuleType:
         return importlib.import_module(f"{PACKAGE}.{name}")
     except ModuleNotFoundError as error:
         raise ImportError(f"experiment {name!r} needs {error.name}: pip install 'meanfield[all]'") from error
+
+
+def run(name: str, out: pathlib.Path, smoke: bool, seed: int, dtype: str = "float64") -> list:
+    """The claims of one experiment, which writes figures, numbers, claims.json and run.json to `out`."""
+    arguments = {"name": name, "out": str(out), "smoke": smoke, "dtype": dtype}
+    with jax.enable_x64(dtype == "float64"):
+        module = load(name)
+        with _run.recorded(out, "experiment run", arguments, seed) as results:
+            claims = module.run(out, smoke=smoke, seed=seed)
+            _run.write_claims(out, claims)
+            results |= {"claims": len(claims), "hold": sum(claim.holds for claim in claims)}
+    return claims
 
 
 def _package() -> None:

@@ -82,12 +82,10 @@ def run_all(
 
 def _run_one(name: str, out: pathlib.Path, smoke: bool, seed: int) -> None:
     """One experiment, as `meanfield experiment run` runs it, without what it prints."""
-    from . import cli_experiment
-
     for stale in ("claims.json", "run.json"):
         (out / stale).unlink(missing_ok=True)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        cli_experiment.run(name, out, smoke, seed)
+        _experiments.run(name, out, smoke, seed)
 
 
 def _last_words(future: concurrent.futures.Future) -> str | None:

@@ -4,7 +4,6 @@ import pathlib
 import sys
 from typing import Literal
 
-import jax
 import tyro
 
 from . import _experiments, _gallery, _report, _run
@@ -37,14 +36,7 @@ def run(
         dtype: Floating precision of the run.
     """
     out = pathlib.Path("runs") / name if out is None else out
-    arguments = {"name": name, "out": str(out), "smoke": smoke, "dtype": dtype}
-    with jax.enable_x64(dtype == "float64"):
-        module = _experiments.load(name)
-        with _run.recorded(out, "experiment run", arguments, seed) as results:
-            claims = module.run(out, smoke=smoke, seed=seed)
-            _run.write_claims(out, claims)
-            results |= {"claims": len(claims), "hold": sum(claim.holds for claim in claims)}
-    code = _run.report_claims(claims)
+    code = _run.report_claims(_experiments.run(name, out, smoke, seed, dtype))
     sys.stdout.write(f"written to {out}\n")
     return 0 if smoke else code
 

@@ -68,16 +68,25 @@ def write_zarr(path: pathlib.Path, data: Any) -> pathlib.Path:
         >>> mf.files.write_zarr(pathlib.Path(tempfile.mkdtemp()) / "run.zarr", data).name
         'run.zarr'
     """
+    import xarray as xr
+
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = pathlib.Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.stem}-"))
     try:
-        data.to_zarr(temporary / "new", consolidated=False)
+        whole = isinstance(data, xr.DataTree)
+        plain = data.map_over_datasets(_free_strings) if whole else _free_strings(data)
+        plain.to_zarr(temporary / "new", consolidated=False)
         if path.exists():
             path.rename(temporary / "old")
         (temporary / "new").rename(path)
     finally:
         shutil.rmtree(temporary)
     return path
+
+
+def _free_strings(data):
+    """Strings of any length, which Zarr 3 specifies; NumPy's of a fixed length are an extension of one library."""
+    return data.assign({name: v.astype(object) for name, v in data.variables.items() if v.dtype.kind == "U"})
 
 
 def _json(value):

@@ -8,12 +8,12 @@ from scipy.optimize import brentq
 from scipy.special import ive
 
 from .._callable import as_parameter
-from .._types import Scalar, ScalarLike
+from .._types import Array, Float, Parameter, Scalar, ScalarLike
 
 QUADRATURE = 512
 
 
-def dirac_energy(beta: ScalarLike, offset: ScalarLike = 0.0, shift: ScalarLike = 0.0) -> Scalar:
+def dirac_energy(beta: Parameter, offset: Parameter = 0.0, shift: Parameter = 0.0) -> Float[Array, "..."]:
     """offset·e^{β(1−shift)}/(2β): all tokens at one point.
 
     Source: theory.md 2; arXiv 2605.30229.
@@ -26,7 +26,7 @@ def dirac_energy(beta: ScalarLike, offset: ScalarLike = 0.0, shift: ScalarLike =
     return offset * jnp.exp(beta * (1 - shift)) / (2 * beta)
 
 
-def great_circle_energy(beta: ScalarLike, offset: ScalarLike = 0.0, shift: ScalarLike = 0.0) -> Scalar:
+def great_circle_energy(beta: Parameter, offset: Parameter = 0.0, shift: Parameter = 0.0) -> Float[Array, "..."]:
     """(offset·I_0(β) + I_1(β)) e^{−β shift}/(2β): x = (cos kξ, sin kξ, 0, …).
 
     Source: theory.md 2; arXiv 2605.30229.
@@ -40,8 +40,8 @@ def great_circle_energy(beta: ScalarLike, offset: ScalarLike = 0.0, shift: Scala
 
 
 def latitude_energy(
-    sine_squared: ScalarLike, beta: ScalarLike, offset: ScalarLike = 0.0, shift: ScalarLike = 0.0
-) -> Scalar:
+    sine_squared: Parameter, beta: Parameter, offset: Parameter = 0.0, shift: Parameter = 0.0
+) -> Float[Array, "..."]:
     """e^{β(1−shift)−u}(offset·I_0(u) + I_1(u))/(2β), u = β sin²θ: the circle at polar angle θ (d ≥ 3).
 
     Source: theory.md 2; arXiv 2605.30229.
