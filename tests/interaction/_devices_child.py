@@ -56,4 +56,13 @@ if "flow" in sys.argv[1:]:
         np.testing.assert_allclose(traj.energy, alone.energy, rtol=1e-12)
         e = mf.energy(rotated, x, rho, devices=devices, method="expansion")
         np.testing.assert_allclose(e, alone.energy[0], rtol=1e-12)
+if "ascend" in sys.argv[1:]:
+    few = mf.Marginal.circle(13)
+    kernel = mf.Toeplitz(mf.Cosine(1.0, offset=0.4), mf.ExpDot(2.0))
+    alone, many = (
+        mf.ascend(kernel, few, 3, jax.random.key(2), restarts=4, certify=False, devices=devices)
+        for devices in (None, jax.devices()[:4])
+    )
+    assert many.x.sharding.is_fully_replicated and len(many.x.sharding.device_set) == 4, many.x.sharding
+    np.testing.assert_allclose(many.energy, alone.energy, rtol=1e-10)
 print("same")

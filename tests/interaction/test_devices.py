@@ -15,7 +15,9 @@ CHILD = pathlib.Path(__file__).with_name("_devices_child.py")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["expansion", "blocked", "causal expansion", "ordered expansion", "pairs", "flow"])
+@pytest.mark.parametrize(
+    "case", ["expansion", "blocked", "causal expansion", "ordered expansion", "pairs", "flow", "ascend"]
+)
 def test_same_numbers_on_several_devices(case):
     # the flags of conftest.py, which halve compilation, are kept
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
