@@ -41,8 +41,8 @@ def write_gallery(out: pathlib.Path, results: Sequence[Result]) -> pathlib.Path:
     parts = [
         "# Gallery",
         "",
-        f"{len(results)} experiments at full size: {holding} of {total} claims hold. A claim is a number measured in the run against a",
-        "threshold stated before it. `meanfield experiment run NAME` repeats one, with full figures, numbers and films;",
+        f"{len(results)} experiments at full size: {holding} of {total} claims hold. A claim is a number measured in the run against a stated",
+        "threshold. `meanfield experiment run NAME` repeats one, with full figures, numbers and films;",
         "`make gallery` repeats all and writes this page.",
         "",
     ]
