@@ -80,7 +80,12 @@ def draw(out: pathlib.Path, rows: list[dict]) -> None:
     with mf.plot.style():
         fig = mf.plot.figure(5.0, 3.4)
         ax = fig.add_subplot()
-        ax.loglog(fine, [mf.theory.initial_modes(b) for b in fine], color="C0", label=r"$(\sum \ell^4 I_\ell^2 / \sum \ell^2 I_\ell^2)^{1/2}$")
+        ax.loglog(
+            fine,
+            [mf.theory.initial_modes(b) for b in fine],
+            color="C0",
+            label=r"$(\sum \ell^4 I_\ell^2 / \sum \ell^2 I_\ell^2)^{1/2}$",
+        )
         ax.loglog(fine, np.sqrt(1.5 * fine), "--", color="black", lw=1, label="√(3β/2)")
         ax.errorbar(
             betas,

@@ -8,12 +8,12 @@ import pathlib
 
 import jax
 import jax.numpy as jnp
-import matplotlib
 import numpy as np
 
 import meanfield as mf
 
 from ._claims import Claim
+from ._record import save_table
 
 MEAN = (0.7, 0.2)  # tokens start as normalised Gaussians around it
 DYNAMICS = {
@@ -27,27 +27,25 @@ ENERGY_RATE = {"USA": -0.5, "SA": -0.5, "RoPE": -1.0}
 
 def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
     """Sliced Wasserstein distance to a million tokens, energy error against the limit's spectral solution; fitted rates."""
-    matplotlib.use("Agg")
     largest = 20_000 if smoke else 1_000_000
     sizes = np.array([64, 256, 1024] if smoke else [100, 1000, 10_000, 100_000])
     repeats = 2 if smoke else 6
-    claims, lines, distances, errors = [], ["dynamics,n,repeat,sliced_wasserstein,energy_error"], {}, {}
+    claims, rows, distances, errors = [], [], {}, {}
     for name, make in DYNAMICS.items():
         x, energy = final(make(), largest, seed + 10_000, TIME[name])
         reference = quantiles(x)
         limit = limit_energy(make(), TIME[name])
         found = np.array(
-            [[compare(make(), n, seed + r, TIME[name], reference, limit) for r in range(repeats)] for n in sizes]
+            [[compare(make(), n, seed + r, TIME[name], reference, limit) for r in range(repeats)] for n in sizes.tolist()]
         )
         distances[name], errors[name] = found.mean(axis=1).T
-        lines += [
-            f"{name},{n},{r},{a:.6g},{b:.6g}"
-            for n, row in zip(sizes, found, strict=True)
-            for r, (a, b) in enumerate(row)
+        rows += [
+            {"dynamics": name, "n": n, "repeat": r, "sliced_wasserstein": a, "energy_error": b}
+            for n, runs in zip(sizes, found, strict=True)
+            for r, (a, b) in enumerate(runs)
         ]
-        lines.append(f"{name},{largest},0,,{abs(energy - limit):.6g}")
         claims += judge(name, sizes, distances[name], errors[name], abs(energy / limit - 1), largest)
-    (out / "meanfield_limit.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    save_table(out, "meanfield_limit", rows)
     picture(sizes, distances, errors, out / "meanfield_limit.png")
     return claims
 
@@ -89,7 +87,7 @@ def limit_energy(dynamics, t: float, nodes: int = 64) -> float:
 
 
 def quantiles(x: np.ndarray) -> np.ndarray:
-    """4096 quantiles of the tokens' projections on 16 lines."""
+    """4096 quantiles of the tokens' projections on 16 lines: the million is sorted once (`sliced_wasserstein` sorts it for every run)."""
     angles = np.pi * np.arange(16) / 16
     lines = np.stack([np.cos(angles), np.sin(angles)])
     return np.quantile(x @ lines, (np.arange(4096) + 0.5) / 4096, axis=0)
@@ -102,20 +100,18 @@ def compare(dynamics, n: int, seed: int, t: float, reference: np.ndarray, energy
 
 
 def picture(sizes: np.ndarray, distances: dict, errors: dict, path: pathlib.Path) -> None:
-    """Both over n, and the slope −1/2."""
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(1, 2, figsize=(8.5, 3.6), layout="constrained")
-    titles = ("sliced Wasserstein distance to 10⁶ tokens", "energy error against the limit")
-    for panel, values, title in zip(panels, (distances, errors), titles, strict=True):
-        for name, value in values.items():
-            panel.loglog(sizes, value, "o-", label=name)
-        first = max(v[0] for v in values.values())
-        panel.loglog(sizes, first * (sizes / sizes[0]) ** -0.5, "k--", lw=1, label="$n^{-1/2}$")
-        panel.set_xlabel("tokens n")
-        panel.set_ylabel(title)
-    panels[1].loglog(sizes, min(v[0] for v in errors.values()) * sizes[0] / sizes, "k:", lw=1, label="$n^{-1}$")
-    for panel in panels:
-        panel.legend(frameon=False)
-    figure.savefig(path, dpi=160)
-    plt.close(figure)
+    """Both over n, and the slopes −1/2 and −1."""
+    with mf.plot.style():
+        fig = mf.plot.figure(8.5, 3.4)
+        panels = fig.subplots(1, 2)
+        labels = ("sliced Wasserstein distance to 10⁶ tokens", "energy error against the limit")
+        for ax, values, label in zip(panels, (distances, errors), labels, strict=True):
+            for name, value in values.items():
+                ax.loglog(sizes, value, "o-", label=name)
+            first = max(v[0] for v in values.values())
+            ax.loglog(sizes, first * (sizes / sizes[0]) ** -0.5, "k--", lw=1, label="$n^{-1/2}$")
+            ax.set(xlabel="tokens n", ylabel=label)
+        panels[1].loglog(sizes, min(v[0] for v in errors.values()) * sizes[0] / sizes, "k:", lw=1, label="$n^{-1}$")
+        for ax in panels:
+            ax.legend()
+    mf.plot.save(fig, path)

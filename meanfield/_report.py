@@ -91,7 +91,7 @@ def _run_one(name: str, out: pathlib.Path, smoke: bool, seed: int) -> None:
 def _last_words(future: concurrent.futures.Future) -> str | None:
     """None where the experiment ran to its end (claims may fail), else how it ended."""
     error = future.exception()
-    return None if error is None else f"{type(error).__name__}: {error}"
+    return None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from .methods import AbstractAscent, Newton
 from .starts import cool, start_mixture
 
 # pairs evaluated at once: more restarts than this allows run in chunks. On a CPU a chunk waits for its slowest restart and gains little
-# from being wide: at n = 60 two at a time take 0.25 to 0.47 of the time of 64 at a time (benchmarks: ascent)
+# from being wide: at n = 60 two at a time took 0.25 to 0.47 of the time of 64 at a time on one core
 BATCH_PAIRS, BATCH_PAIRS_CPU = 2**22, 2**13
 STAGES = (0.25, 0.5, 1.0)  # β of the continuation, as factors
 STAGE_BUDGET = 80
