@@ -36,7 +36,10 @@ def run(out: pathlib.Path, smoke: bool = False, seed: int = 0) -> list[Claim]:
         reference = quantiles(x)
         limit = limit_energy(make(), TIME[name])
         found = np.array(
-            [[compare(make(), n, seed + r, TIME[name], reference, limit) for r in range(repeats)] for n in sizes.tolist()]
+            [
+                [compare(make(), n, seed + r, TIME[name], reference, limit) for r in range(repeats)]
+                for n in sizes.tolist()
+            ]
         )
         distances[name], errors[name] = found.mean(axis=1).T
         rows += [
