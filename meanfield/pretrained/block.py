@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Array, Float, Int
-from .layers import MLP, Attention, Context, Heads, Norm
+from .attention import Attention, Heads
+from .layers import MLP, Context, Norm, context
 from .spec import Spec
 
 
@@ -77,8 +78,6 @@ class Exit(nn.Module):
 
 def shapes(spec: Spec) -> dict[str, dict]:
     """Shapes of every parameter: {"block", "entrance", "exit"} of flax trees and "embedding", "head" matrices."""
-    from .layers import context
-
     x = jax.ShapeDtypeStruct((1, 2, spec.dim), jnp.float32)
     positions = jax.ShapeDtypeStruct((1, 2), jnp.int32)
 

@@ -21,7 +21,7 @@ def attention_jacobian(
     spec: Spec, params: Params, x: Float[Array, "B n D"], trace: Trace, depth: Int[Array, ""]
 ) -> tuple[Float[Array, "B n n"], Float[Array, "B n"]]:
     """(E_ij + K_ij, Q_i): squared norms through values, through keys, and through the own query."""
-    q, k, v, _, probs = trace.heads
+    q, k, v, probs = trace.heads[:4]
     maps = _HeadMaps(spec, params, x.dtype)
     r2 = norm_scale(spec, x) ** 2
     scale2 = spec.scale**2 / ((depth.astype(x.dtype) + 1) ** 2 if spec.scale_by_depth else 1)

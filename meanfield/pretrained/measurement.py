@@ -124,8 +124,8 @@ def assemble(
     spec = model.spec
     variables = {name: (dims, np.concatenate([b[name] for b in batches])) for name, dims in _DIMS.items()}
     count = np.maximum(mask.sum(axis=0), 1)
-    attention = np.empty(batches[0]["attention"].shape, model.dtype)
-    for layer in range(len(attention)):  # one layer at a time in float64: all of them would be the largest array by far
+    attention = batches[0]["attention"]  # the largest array by far: summed in its place, one layer at a time in float64
+    for layer in range(spec.layers):
         attention[layer] = sum(b["attention"][layer].astype(np.float64) for b in batches) / count[:, None]
     variables["attention"] = (("layer", "query", "key"), attention)
     variables["mask"] = (("sequence", "position"), mask)

@@ -18,7 +18,8 @@ def memory_estimate(
 
     Weights: all of them in memory, or (`stream`) one layer and a slice of the head; a layer's weights are also held in `dtype` where the
     files `stored` them in another. Activations: the stream entering every layer is kept for the pass down; inside a layer a few
-    (B, H, n, n) and (B, n, width) arrays live at once. BLOOM-176B (352 GB of bfloat16), one sequence of 256 tokens: 18 GB.
+    (B, n, width) arrays live at once, and, on short sequences or for "backprop" and "alti", a few of (B, H, n, n). Result: the mean
+    attention of every layer. BLOOM-176B (352 GB of bfloat16), one sequence of 256 tokens: 18 GB.
 
     Examples:
         >>> spec = mf.pretrained.Spec(
@@ -38,4 +39,5 @@ def memory_estimate(
     inside = (
         batch * item * (10 * spec.heads * length**2 + 8 * length * (3 * spec.heads * spec.head_dim + 3 * spec.hidden))
     )
-    return weights * stored + working + streams + inside
+    result = spec.layers * length**2 * item
+    return weights * stored + working + streams + inside + result

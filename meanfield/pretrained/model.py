@@ -13,7 +13,7 @@ from .._types import Array, Bool, Float, Int, Key
 from .block import Block, Entrance, Exit
 from .layers import Context, context
 from .spec import Spec
-from .weights import Params, Resident, Weights
+from .weights import Params, Resident, Stacked, Weights, taken
 
 Ids = Int[Array | np.ndarray, "B n"]
 Mask = Bool[Array | np.ndarray, "B n"] | Int[Array | np.ndarray, "B n"] | None
@@ -120,10 +120,12 @@ def leave(spec: Spec, params: Params, x: Float[Array, "*b D"]) -> Float[Array, "
     return left
 
 
-def apply_block(spec: Spec, params: Params, x: Float[Array, "B n D"], where: Context, t: int | Int[Array, ""]):
+def apply_block(
+    spec: Spec, params: Params | Stacked, x: Float[Array, "B n D"], where: Context, t: int | Int[Array, ""]
+):
     """Block t: (next stream, Trace)."""
     with jax.default_matmul_precision("highest"):
-        return Block(spec).apply({"params": params}, x, where, jnp.asarray(t, jnp.int32))
+        return Block(spec).apply({"params": taken(params)}, x, where, jnp.asarray(t, jnp.int32))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -160,6 +162,11 @@ def initialise(spec: Spec, key: Key[Array, ""] | Int[Array, "2"], dtype: Any = N
         (1, 6, 16)
     """
     dtype = np.dtype(dtype or np.float32)
+    return Model(spec, _random(spec, dtype, key), dtype)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _random(spec: Spec, dtype: np.dtype, key: Key[Array, ""] | Int[Array, "2"]) -> Resident:
     keys = jax.random.split(key, 5)
     where = context(spec, jnp.ones((1, 2), bool), dtype)
     x = jnp.zeros((1, 2, spec.dim), dtype)
@@ -167,11 +174,10 @@ def initialise(spec: Spec, key: Key[Array, ""] | Int[Array, "2"], dtype: Any = N
     def block(key):
         return Block(spec).init(key, x, where, jnp.zeros((), jnp.int32))["params"]
 
-    weights = Resident(
+    return Resident(
         embedding=0.02 * jax.random.normal(keys[0], (spec.vocab, spec.dim), dtype),
         head=None if spec.tied else 0.02 * jax.random.normal(keys[1], (spec.vocab, spec.dim), dtype),
         entrance=Entrance(spec).init(keys[2], x, where.positions).get("params", {}),
         exit=Exit(spec).init(keys[3], x)["params"],
-        blocks=jax.vmap(block)(jax.random.split(keys[4], spec.layers)),
+        blocks=jax.lax.map(block, jax.random.split(keys[4], spec.layers)),
     )
-    return Model(spec, weights, dtype)

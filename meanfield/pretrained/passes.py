@@ -19,7 +19,7 @@ from .spec import Spec
 from .statistics import layer_statistics, safe_norm, stream_statistics
 from .targets import Target, target_gradient
 from .transitions import SQUARED, TRANSITIONS, Layer
-from .weights import Params
+from .weights import Params, Stacked, taken
 
 Batch = dict[str, np.ndarray]
 
@@ -40,10 +40,12 @@ def measure_batch(
     e = model.weights.lookup(ids, model.dtype)
     entrance = model.weights.part("entrance")
     x = enter(spec, entrance, e, where)
-    streams, layers = [], []
+    layers = []
+    streams = np.empty((spec.layers, *x.shape), model.dtype)
+    attention = np.empty((spec.layers, ids.shape[1], ids.shape[1]), model.dtype)
     for t in range(spec.layers):
-        streams.append(x)
-        x, seen = _up(spec, model.weights.layer(t), x, where, mask, keep, t)
+        streams[t] = x
+        x, attention[t], seen = _up(spec, model.weights.within(t), x, where, mask, keep, t)
         layers.append(jax.tree.map(np.asarray, seen))
         tick()
     last = jax.tree.map(np.asarray, _stream(x, mask))
@@ -51,11 +53,14 @@ def measure_batch(
     gradient, start = _start(x, gradient)
     rows = {name: start for name in transitions}
     for t in reversed(range(spec.layers)):
-        down = _down(spec, model.weights.layer(t), streams.pop(), where, mask, t, gradient, rows)
-        gradient, rows = jax.block_until_ready(down)  # before the next layer is read, lest the weights of many pile up
+        params, x = model.weights.within(t), jnp.asarray(streams[t])
+        gradient = jax.block_until_ready(_down(spec, params, x, where, t, gradient))
+        if rows:  # waited for, lest the weights of many layers pile up
+            rows = jax.block_until_ready(_carry(spec, params, x, where, mask, t, rows))
         tick()
     influence = _arrive(spec, entrance, e, where, mask, gradient)
     return _collect(layers, last) | {
+        "attention": attention,
         "influence": np.asarray(influence),
         "target": np.asarray(value),
         "token": np.asarray(chosen),
@@ -64,19 +69,25 @@ def measure_batch(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _up(spec: Spec, params: Params, x, where: Context, mask, keep, t):
+def _up(spec: Spec, params: Params | Stacked, x, where: Context, mask, keep, t):
     x_next, trace = apply_block(spec, params, x, where, t)
     with jax.default_matmul_precision("highest"):
-        return x_next, layer_statistics(x, trace, where, mask, keep.astype(x.dtype))
+        attention = jnp.einsum("bij,b->ij", trace.heads.mean, keep.astype(x.dtype))
+        return x_next, attention, layer_statistics(x, trace, mask)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _down(spec: Spec, params: Params, x, where: Context, mask, t, gradient, rows: dict):
-    _, pull, trace = jax.vjp(lambda x: apply_block(spec, params, x, where, t), x, has_aux=True)
-    layer = Layer(spec, params, x, trace, mask, jnp.asarray(t, jnp.int32))
+def _down(spec: Spec, params: Params | Stacked, x, where: Context, t, gradient):
+    return jax.vjp(lambda x: apply_block(spec, params, x, where, t)[0], x)[1](gradient)[0]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _carry(spec: Spec, params: Params | Stacked, x, where: Context, mask, t, rows: dict):
+    # a program of its own: the attention of all heads and what the way down needs are not in memory together
+    _, trace = apply_block(spec, params, x, where, t)
+    layer = Layer(spec, taken(params), x, trace, mask, jnp.asarray(t, jnp.int32))
     with jax.default_matmul_precision("highest"):
-        rows = {name: TRANSITIONS[name](layer, row) for name, row in rows.items()}
-    return pull(gradient)[0], rows
+        return {name: TRANSITIONS[name](layer, row) for name, row in rows.items()}
 
 
 _stream = jax.jit(stream_statistics)
@@ -106,7 +117,6 @@ def _collect(layers: list, last) -> Batch:
         batch[name] = np.stack([getattr(seen, name) for seen in layers], axis=1)
     for name in ("norms", "order", "dimension"):
         batch[name] = np.stack([getattr(s, name) for s in [*(seen.stream for seen in layers), last]], axis=1)
-    batch["attention"] = np.stack([seen.attention for seen in layers])
     return batch
 
 

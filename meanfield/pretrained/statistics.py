@@ -6,7 +6,6 @@ import jax.numpy as jnp
 
 from .._types import Array, Bool, Float
 from .block import Trace
-from .layers import Context
 
 
 class Stream(NamedTuple):
@@ -20,8 +19,7 @@ class Stream(NamedTuple):
 
 class LayerStatistics(NamedTuple):
     """One layer. mixing_token: λ = ‖a‖/(‖x‖+‖a‖) per token; mixing: its mean; mixing_norms: the ratio of matrix norms; epsilon,
-    epsilon_mlp: mean of ‖a‖²/(‖x‖²+‖a‖²) and ‖a‖²/(‖x‖²+‖a‖²+‖m‖²); content: mean scaled logits (diagonal, strictly below);
-    attention: mean over heads, summed over sequences."""
+    epsilon_mlp: mean of ‖a‖²/(‖x‖²+‖a‖²) and ‖a‖²/(‖x‖²+‖a‖²+‖m‖²); content: mean scaled logits (diagonal, strictly below)."""
 
     mixing_token: Float[Array, "B n"]
     mixing: Float[Array, " B"]
@@ -29,7 +27,6 @@ class LayerStatistics(NamedTuple):
     epsilon: Float[Array, " B"]
     epsilon_mlp: Float[Array, " B"]
     content: Float[Array, "B H 2"]
-    attention: Float[Array, "n n"]
     stream: Stream
 
 
@@ -44,10 +41,8 @@ def stream_statistics(x: Float[Array, "B n D"], mask: Bool[Array, "B n"]) -> Str
     return Stream(jnp.where(mask, norms, 0), order, dimension)
 
 
-def layer_statistics(
-    x: Float[Array, "B n D"], trace: Trace, where: Context, mask: Bool[Array, "B n"], keep: Float[Array, " B"]
-) -> LayerStatistics:
-    """Everything of `LayerStatistics`; `keep` is 0 for sequences that only fill up a batch."""
+def layer_statistics(x: Float[Array, "B n D"], trace: Trace, mask: Bool[Array, "B n"]) -> LayerStatistics:
+    """Everything of `LayerStatistics`."""
     nx, na, nm = safe_norm(x), safe_norm(trace.a), safe_norm(trace.m)
     token = jnp.where(mask, safe_divide(na, nx + na), 0)
     frobenius = [jnp.sqrt(jnp.sum(jnp.where(mask, norm, 0) ** 2, axis=1)) for norm in (nx, na)]
@@ -57,8 +52,7 @@ def layer_statistics(
         mixing_norms=safe_divide(frobenius[1], frobenius[0] + frobenius[1]),
         epsilon=masked_mean(safe_divide(na**2, nx**2 + na**2), mask),
         epsilon_mlp=masked_mean(safe_divide(na**2, nx**2 + na**2 + nm**2), mask),
-        content=_content(trace.heads.scores, where.allowed),
-        attention=jnp.einsum("bhij,b->ij", trace.heads.probs, keep) / trace.heads.probs.shape[1],
+        content=trace.heads.content,
         stream=stream_statistics(x, mask),
     )
 
@@ -79,15 +73,3 @@ def safe_divide(a: Float[Array, "*b"], b: Float[Array, "*b"]) -> Float[Array, "*
     """a / b, and 0 where b is 0."""
     zero = b == 0
     return jnp.where(zero, 0, a / jnp.where(zero, 1, b))
-
-
-def _content(scores: Float[Array, "B H n n"], allowed: Bool[Array, "B n n"]) -> Float[Array, "B H 2"]:
-    n = scores.shape[-1]
-    diagonal = allowed & jnp.eye(n, dtype=bool)
-    below = allowed & ~jnp.eye(n, dtype=bool)
-    means = []
-    for part in (diagonal, below):
-        count = jnp.sum(part, axis=(1, 2)).astype(scores.dtype)[:, None]
-        total = jnp.sum(jnp.where(part[:, None], scores, 0), axis=(2, 3))
-        means.append(jnp.where(count == 0, jnp.nan, total / jnp.maximum(count, 1)))
-    return jnp.stack(means, axis=-1)

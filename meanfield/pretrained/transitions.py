@@ -41,7 +41,7 @@ def mixing(layer: Layer, p: Row) -> Row:
 
 def attention_only(layer: Layer, p: Row) -> Row:
     """Ā, the mean over heads."""
-    return jnp.einsum("bi,bhij->bj", p, layer.trace.heads.probs) / layer.spec.heads
+    return jnp.einsum("bi,bij->bj", p, layer.trace.heads.mean)
 
 
 def half(layer: Layer, p: Row) -> Row:
@@ -52,15 +52,15 @@ def half(layer: Layer, p: Row) -> Row:
 def energy(layer: Layer, p: Row) -> Row:
     """(1 − ε) I + ε rn(Ā_ij / ‖x_j‖²), ε = mean ‖a‖²/(‖x‖²+‖a‖²): branches combine in quadrature."""
     nx, na = safe_norm(layer.x) ** 2, safe_norm(layer.trace.a) ** 2
-    mean = jnp.mean(layer.trace.heads.probs, axis=1)
-    return _residual(masked_mean(safe_divide(na, nx + na), layer.mask), p, _normalised(mean, nx, p))
+    return _residual(masked_mean(safe_divide(na, nx + na), layer.mask), p, _normalised(layer.trace.heads.mean, nx, p))
 
 
 def energy2(layer: Layer, p: Row) -> Row:
     """(1 − ε_m) I + ε_m rn(Σ_h (A^h_ij)² / ‖x_j‖²), ε_m with the MLP in the denominator; √ of the row is compared."""
     nx, na, nm = (safe_norm(z) ** 2 for z in (layer.x, layer.trace.a, layer.trace.m))
-    squares = jnp.sum(layer.trace.heads.probs**2, axis=1)
-    return _residual(masked_mean(safe_divide(na, nx + na + nm), layer.mask), p, _normalised(squares, nx, p))
+    return _residual(
+        masked_mean(safe_divide(na, nx + na + nm), layer.mask), p, _normalised(layer.trace.heads.squares, nx, p)
+    )
 
 
 def backprop(layer: Layer, p: Row) -> Row:

@@ -2,7 +2,7 @@
 
 import functools
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,6 +27,10 @@ class Weights(eqx.Module):
     def layer(self, t: int) -> Params:
         """Parameters of block t."""
 
+    def within(self, t: int) -> "Params | Stacked":
+        """Parameters of block t for a jitted function, which takes them out by `taken`: none are copied outside of it."""
+        return self.layer(t)
+
     @abstractmethod
     def lookup(self, ids: Int[Array | np.ndarray, "B n"], dtype: np.dtype) -> Float[Array, "B n D"]:
         """Rows of the embedding."""
@@ -38,6 +42,20 @@ class Weights(eqx.Module):
     @abstractmethod
     def pull(self, scores: Float[Array, "*b V"]) -> Float[Array, "*b D"]:
         """The transpose of `project`: scores H."""
+
+
+class Stacked(NamedTuple):
+    """One layer's parameters, still in the stack of all."""
+
+    blocks: Params
+    index: int | Int[Array, ""]
+
+
+def taken(params: Params | Stacked) -> Params:
+    """The parameters themselves."""
+    if not isinstance(params, Stacked):
+        return params
+    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, params.index, keepdims=False), params.blocks)
 
 
 class Resident(Weights):
@@ -53,7 +71,10 @@ class Resident(Weights):
         return self.entrance if name == "entrance" else self.exit
 
     def layer(self, t: int) -> Params:
-        return _take_layer(self.blocks, t)
+        return _taken(self.within(t))
+
+    def within(self, t: int) -> Stacked:
+        return Stacked(self.blocks, t)
 
     def lookup(self, ids: Int[Array | np.ndarray, "B n"], dtype: np.dtype) -> Float[Array, "B n D"]:
         return _rows(self.embedding, ids, dtype)
@@ -128,9 +149,7 @@ def _read(checkpoint: Checkpoint, part: str, layer: int | None = None) -> Params
     return unflatten({key: jnp.asarray(np.ascontiguousarray(value)) for key, value in flat.items()})
 
 
-@jax.jit
-def _take_layer(blocks: Params, t: int | Int[Array, ""]) -> Params:
-    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, t, keepdims=False), blocks)
+_taken = jax.jit(taken)
 
 
 @functools.partial(jax.jit, static_argnums=2)
