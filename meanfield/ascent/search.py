@@ -1,5 +1,7 @@
 """The pure core: starts, ascent of all restarts with continuation in β, Newton polish of the best. Vmaps over kernels."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import equinox as eqx
@@ -24,6 +26,8 @@ from .starts import cool, start_mixture
 # pairs evaluated at once: more restarts than this allows run in chunks. On a CPU a chunk waits for its slowest restart and gains little
 # from being wide: at n = 60 two at a time took 0.25 to 0.47 of the time of 64 at a time on one core
 BATCH_PAIRS, BATCH_PAIRS_CPU = 2**22, 2**13
+# on a CPU, XLA gains nothing from many cores at small n: groups of restarts run on threads, up to this many pairs a restart
+THREADED_PAIRS = 2**18
 STAGES = (0.25, 0.5, 1.0)  # β of the continuation, as factors
 STAGE_BUDGET = 80
 POLISHED = 4
@@ -62,7 +66,9 @@ def search(
     frozen = (kernel, rho, prefix) if concrete else jax.lax.stop_gradient((kernel, rho, prefix))
     continued = x0 is None and _has_temperature(kernel)
     x0 = _draw(*frozen, dim, key, restarts, dtype, mesh) if x0 is None else x0
-    found = _maximise(*frozen, x0, *_schedule(x0.shape[0], continued, budget, x0.dtype), method, mesh)
+    schedule = _schedule(x0.shape[0], continued, budget, x0.dtype)
+    ascended = (ascend_starts if concrete else _ascend)(*frozen, x0, *schedule, method, mesh)
+    found = _finish(*frozen, *ascended, mesh)
     if concrete:
         return found
     # first derivatives of the energy by the envelope theorem, of the states by the implicit function theorem
@@ -85,9 +91,9 @@ def _draw(kernel, rho, prefix, dim, key, restarts, dtype, mesh) -> Float[Array, 
 
 
 @eqx.filter_jit
-def _maximise(kernel, rho, prefix, x0, factors, budgets, method, mesh) -> Found:
-    landscape = bind(kernel, rho, prefix, x0.shape[2], x0.dtype, mesh)
-    x, energy, code, iterations = _ascend_all(kernel, rho, prefix, x0, factors, budgets, method, mesh)
+def _finish(kernel, rho, prefix, x, energy, code, iterations, mesh) -> Found:
+    """Newton polish of the best few restarts, and the curvature at the best of all."""
+    landscape = bind(kernel, rho, prefix, x.shape[2], x.dtype, mesh)
     order = jnp.argsort(-jnp.where(jnp.isfinite(energy), energy, -jnp.inf), stable=True)
     x, energy, code, iterations = jax.tree.map(lambda a: a[order], (x, energy, code, iterations))
     top = min(POLISHED, x.shape[0])
@@ -109,7 +115,30 @@ def together(n: int) -> int:
     return (BATCH_PAIRS_CPU if jax.default_backend() == "cpu" else BATCH_PAIRS) // (n * n)
 
 
-def _ascend_all(kernel, rho, prefix, x0, factors, budgets, method, mesh):
+def ascend_starts(kernel, rho, prefix, x0, factors, budgets, method, mesh):
+    """(x, energy, code, iterations) of every restart; on a CPU in equal groups, one thread each, the last filled up."""
+    restarts, threads = x0.shape[0], 1 if mesh is not None else _threads(x0)
+    if threads == 1:
+        return _ascend(kernel, rho, prefix, x0, factors, budgets, method, mesh)
+    size = -(-restarts // threads)
+    groups = np.minimum(np.arange(threads * size), restarts - 1).reshape(threads, size)
+    inputs = [(kernel, rho, prefix, x0[group], factors[:, group], budgets, method, mesh) for group in groups]
+    # compiled here: a thread has JAX's global settings, not those of a surrounding `with jax.enable_x64()`
+    program = _ascend.lower(*inputs[0]).compile()
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(lambda group: jax.block_until_ready(program(*group)), inputs))
+    return jax.tree.map(lambda *part: jnp.concatenate(part)[:restarts], *parts)
+
+
+def _threads(x0: Float[Array, "R n d"]) -> int:
+    restarts, n, _ = x0.shape
+    if jax.default_backend() != "cpu" or n * n > THREADED_PAIRS:
+        return 1
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, restarts)
+
+
+@eqx.filter_jit
+def _ascend(kernel, rho, prefix, x0, factors, budgets, method, mesh):
     """All restarts through the stages; those at full β in every stage just go on."""
     restarts, n, dim = x0.shape
     chunk = max(1, min(restarts, together(n)))

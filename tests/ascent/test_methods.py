@@ -1,13 +1,14 @@
 """The engine under every method: monotone energy, stopping reasons, fixed points."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.ascent import LBFGS, GradientAscent, Newton, PowerStep, bind, climb
-from meanfield.ascent.engine import BUDGET, CONVERGED, stopping
+from meanfield.ascent import LBFGS, GradientAscent, Newton, PowerStep, bind, climb, search
+from meanfield.ascent.engine import BUDGET, CONVERGED, evaluate, stopping
 
 from .cases import DIM, RHO, cosine, random_states
 
@@ -60,3 +61,59 @@ def test_tokens_without_weight_stay_and_do_not_count():
     alone = bind(cosine(), mf.Marginal(RHO.labels[4:], weights[4:]), None, DIM, x0.dtype)
     np.testing.assert_allclose(ascent.point.energy, alone(ascent.point.x[4:])[0], rtol=1e-13)
     assert int(ascent.status) == CONVERGED
+
+
+def two_loops(pairs, g, inner):
+    """The recursion that the compact form equals: pairs (s, y), oldest first."""
+    q, coefficients = g, []
+    for s, y in reversed(pairs):
+        coefficients.append(inner(s, q) / inner(s, y))
+        q = q - coefficients[-1] * y
+    s, y = pairs[-1]
+    r = inner(s, y) / inner(y, y) * q
+    for (s, y), a in zip(pairs, reversed(coefficients), strict=True):
+        r = r + s * (a - inner(y, r) / inner(s, y))
+    return r
+
+
+def test_quasi_newton_direction_is_the_two_loop_recursion():
+    """Also where the ring has come round, and after trials that were not accepted; a restart forgets the pairs."""
+    landscape = bind(mf.Dot(), RHO, None, DIM, jnp.float64)
+    points = [evaluate(landscape, x) for x in random_states(8, seed=1)]
+    method, pairs, memory = LBFGS(memory=3), [], LBFGS(memory=3).init(points[0])
+    np.testing.assert_allclose(
+        method.direction(landscape, points[0], memory), points[0].gradient / landscape.norm(points[0].force), rtol=1e-12
+    )
+
+    @jax.jit
+    def step(old, new, move, memory, accepted):
+        memory = method.update(landscape, old, new, move, memory, accepted)
+        return memory, method.direction(landscape, new, memory)
+
+    for number, (old, new) in enumerate(zip(points, points[1:], strict=False)):
+        change = landscape.gradient(new.x, old.gradient) - new.gradient
+        move = change + 0.1 * landscape.gradient(new.x, random_states(1, seed=20 + number)[0])  # positive curvature
+        accepted = number != 2
+        memory, direction = step(old, new, move, memory, jnp.asarray(accepted))
+        pairs = [*pairs, (landscape.gradient(new.x, move), change)][-3:] if accepted else pairs
+        expected = landscape.gradient(new.x, two_loops(pairs, new.gradient, landscape.inner))
+        np.testing.assert_allclose(direction, expected, atol=1e-10 * jnp.abs(expected).max())
+    forgotten = method.restart(new, memory, jnp.asarray(True))
+    plain = new.gradient / landscape.norm(new.force)
+    np.testing.assert_allclose(method.direction(landscape, new, forgotten), plain, rtol=1e-12)
+
+
+def test_threads_change_nothing(monkeypatch):
+    """Five restarts in groups of two, the last filled up, under a local setting: those of one program."""
+    x0 = random_states(5, seed=2).astype(jnp.float32)
+    run = lambda: search.ascend_starts(
+        mf.ExpDot(1.5), mf.Marginal.circle(24), None, x0, *search._schedule(5, False, 40, x0.dtype), LBFGS(), None
+    )
+    with jax.enable_x64(False):
+        monkeypatch.setattr(search, "_threads", lambda x0: 1)
+        together = run()
+        monkeypatch.setattr(search, "_threads", lambda x0: 3)
+        apart = run()
+    for one, other in zip(together, apart, strict=True):
+        assert one.shape[0] == 5 and one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from ..._types import Array, Float, PyTree, Scalar
+from ..._types import Array, Bool, Float, PyTree, Scalar
 from ..landscape import AbstractLandscape
 from .method import AbstractAscent, Point
 
@@ -28,10 +28,16 @@ class GradientAscent(AbstractAscent):
         return memory * point.gradient
 
     def update(
-        self, landscape: AbstractLandscape, old: Point, new: Point, move: Float[Array, "n d"], memory: PyTree[Array]
+        self,
+        landscape: AbstractLandscape,
+        old: Point,
+        new: Point,
+        move: Float[Array, "n d"],
+        memory: PyTree[Array],
+        accepted: Bool[Array, ""],
     ) -> Scalar:
         """The next τ; kept where the energy is not concave along the move."""
         s = landscape.gradient(new.x, move)
         y = landscape.gradient(new.x, old.gradient) - new.gradient
         sy = landscape.inner(s, y)
-        return jnp.where(sy > 0, landscape.inner(s, s) / jnp.where(sy > 0, sy, 1), memory)
+        return jnp.where(accepted & (sy > 0), landscape.inner(s, s) / jnp.where(sy > 0, sy, 1), memory)

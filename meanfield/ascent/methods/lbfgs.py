@@ -4,24 +4,34 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..._types import Array, Float
+from ..._products import matmul
+from ..._types import Array, Bool, Float, Int
 from ..landscape import AbstractLandscape
 from .method import AbstractAscent, Point
 
 
 class History(eqx.Module):
-    """The last m moves s and gradient changes y, oldest first, transported to the current point; 1/⟨s, y⟩, 0 if empty."""
+    """The last m moves s and gradient changes y in a ring, as rows; what the compact form needs of their products in ⟨·, ·⟩_w.
 
-    s: Float[Array, "m n d"]
-    y: Float[Array, "m n d"]
-    inverse: Float[Array, " m"]
+    pairs: all s, then all y, flattened. inverse: R⁻¹, R_ij = ⟨s_i, y_j⟩ where i is not younger than j, else 0; its empty slots are 0.
+    sy: ⟨s_i, y_i⟩. yy: ⟨y_i, y_j⟩. scale γ = ⟨s, y⟩/⟨y, y⟩ of the newest pair, 0 without any. slot: where the next pair goes.
+    """
+
+    inverse: Float[Array, "m m"]
+    pairs: Float[Array, "2*m nd"]
+    sy: Float[Array, " m"]
+    yy: Float[Array, "m m"]
+    scale: Float[Array, ""]
+    slot: Int[Array, ""]
 
 
 class LBFGS(AbstractAscent):
-    """Two-loop recursion in ⟨·, ·⟩_w; vectors are transported by projection to the new tangent spaces.
+    """H grad with the compact form of the inverse Hessian approximation; pairs stay where they were measured.
 
-    **Arguments**: `memory` m, the number of moves remembered. A pair with ⟨s, y⟩ ≤ 0 (the energy is not concave along
-    the move) is left out. Reference: Huang, Gallivan, Absil, SIAM J. Optim. 25 (2015).
+    H = γ + (S, γY) ((R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ), (−R⁻¹, 0)) (S, γY)ᵀ, D = diag⟨s_i, y_i⟩: two products with all pairs instead of a
+    recursion over them. R⁻¹ is carried along: dropping the oldest pair deletes its row and column, a new pair adds a column. The direction is
+    projected to the tangent spaces of the current point. **Arguments**: `memory` m, the number of pairs. A pair with ⟨s, y⟩ ≤ 0 (the
+    energy is not concave along the move) is left out. Reference: Byrd, Nocedal, Schnabel, Math. Programming 63 (1994).
 
     Examples:
         >>> method = mf.ascent.LBFGS()
@@ -34,45 +44,64 @@ class LBFGS(AbstractAscent):
     memory: int = eqx.field(static=True, default=8)
 
     def init(self, point: Point) -> History:
-        """No moves."""
-        empty = jnp.zeros((self.memory, *point.x.shape), point.x.dtype)
-        return History(empty, empty, jnp.zeros(self.memory, point.x.dtype))
+        """No pairs."""
+        m, dtype = self.memory, point.x.dtype
+        square = jnp.zeros((m, m), dtype)
+        pairs = jnp.zeros((2 * m, point.x.size), dtype)
+        return History(square, pairs, square[0], square, jnp.zeros((), dtype), jnp.zeros((), jnp.int32))
 
     def direction(self, landscape: AbstractLandscape, point: Point, memory: History) -> Float[Array, "n d"]:
-        """H grad, H the inverse Hessian approximation; grad/‖F‖ without history."""
-
-        def newest_first(q, move):
-            s, y, inverse = move
-            alpha = inverse * landscape.inner(s, q)
-            return q - alpha * y, alpha
-
-        def oldest_first(r, move):
-            s, y, inverse, alpha = move
-            return r + s * (alpha - inverse * landscape.inner(y, r)), None
-
-        moves = (memory.s, memory.y, memory.inverse)
-        q, alphas = jax.lax.scan(newest_first, point.gradient, moves, reverse=True)
-        known = memory.inverse[-1] > 0
-        curvature = memory.inverse[-1] * landscape.inner(memory.y[-1], memory.y[-1])
+        """H grad; grad/‖F‖ without history."""
         size = landscape.norm(point.force)
-        scale = 1 / jnp.where(known, curvature, jnp.where(size > 0, size, 1))
-        r, _ = jax.lax.scan(oldest_first, scale * q, (*moves, alphas))
-        return landscape.gradient(point.x, r)
+        scale = jnp.where(memory.scale > 0, memory.scale, 1 / jnp.where(size > 0, size, 1))
+        products = matmul(memory.pairs, _weighted(landscape, point.gradient))
+        along, change = products[: self.memory], products[self.memory :]
+        u = matmul(memory.inverse, along)
+        c = matmul(memory.sy * u + scale * (matmul(memory.yy, u) - change), memory.inverse)
+        flat = scale * point.gradient.reshape(-1) + matmul(jnp.concatenate([c, -scale * u]), memory.pairs)
+        return landscape.gradient(point.x, flat.reshape(point.x.shape))
 
     def update(
-        self, landscape: AbstractLandscape, old: Point, new: Point, move: Float[Array, "n d"], memory: History
+        self,
+        landscape: AbstractLandscape,
+        old: Point,
+        new: Point,
+        move: Float[Array, "n d"],
+        memory: History,
+        accepted: Bool[Array, ""],
     ) -> History:
-        """Transport all pairs and append the newest."""
-        transport = jax.vmap(lambda v: landscape.gradient(new.x, v))
+        """The newest pair in place of the oldest; nothing where the move was not accepted, or the energy not concave along it."""
         s = landscape.gradient(new.x, move)
         y = landscape.gradient(new.x, old.gradient) - new.gradient
-        sy = landscape.inner(s, y)
-        concave = sy > 1e-10 * landscape.norm(s) * landscape.norm(y)
-        inverse = 1 / jnp.where(concave, sy, 1)
-        kept = History(transport(memory.s), transport(memory.y), memory.inverse)
+        sy, yy = landscape.inner(s, y), landscape.inner(y, y)
+        takes = accepted & (sy > 1e-10 * landscape.norm(s) * jnp.sqrt(yy))
+        m, k = self.memory, memory.slot
 
-        def push(old, new):
-            return jnp.concatenate([old[1:], new[None]])
+        def put(array, value, row, axis=0):
+            old = jax.lax.dynamic_index_in_dim(array, row, axis, keepdims=False)
+            return jax.lax.dynamic_update_index_in_dim(array, jnp.where(takes, value, old), row, axis)
 
-        longer = History(push(kept.s, s), push(kept.y, y), push(kept.inverse, inverse))
-        return jax.tree.map(lambda a, b: jnp.where(concave, a, b), longer, kept)
+        products = matmul(memory.pairs, _weighted(landscape, y))
+        others = jnp.arange(m, dtype=k.dtype) != k
+        kept = jnp.where(others & others[:, None], memory.inverse, 0)
+        rho = jnp.where(takes, sy, 1)
+        column = jnp.where(others, -matmul(kept, products[:m]), 1) / rho
+        inverse = put(jnp.where(takes, kept, memory.inverse), column, k, 1)
+        row = jnp.where(others, products[m:], yy)
+        return History(
+            pairs=put(put(memory.pairs, s.reshape(-1), k), y.reshape(-1), m + k),
+            inverse=inverse,
+            sy=put(memory.sy, sy, k),
+            yy=put(put(memory.yy, row, k), row, k, 1),
+            scale=jnp.where(takes, sy / jnp.where(takes, yy, 1), memory.scale),
+            slot=jnp.where(takes, (k + 1) % m, k),
+        )
+
+    def restart(self, point: Point, memory: History, when: Bool[Array, ""]) -> History:
+        """Without pairs `when` true: their coefficients are taken away, the pairs themselves do not matter."""
+        kept = (jnp.where(when, 0, array) for array in (memory.inverse, memory.scale))
+        return eqx.tree_at(lambda h: (h.inverse, h.scale), memory, tuple(kept))
+
+
+def _weighted(landscape: AbstractLandscape, v: Float[Array, "n d"]) -> Float[Array, " nd"]:
+    return (landscape.rho.weights[:, None] * v).reshape(-1)

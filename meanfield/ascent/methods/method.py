@@ -3,8 +3,10 @@
 import abc
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 
-from ..._types import Array, Float, PyTree, Scalar
+from ..._types import Array, Bool, Float, PyTree, Scalar
 from ..landscape import AbstractLandscape
 
 
@@ -30,6 +32,16 @@ class AbstractAscent(eqx.Module):
 
     @abc.abstractmethod
     def update(
-        self, landscape: AbstractLandscape, old: Point, new: Point, move: Float[Array, "n d"], memory: PyTree[Array]
+        self,
+        landscape: AbstractLandscape,
+        old: Point,
+        new: Point,
+        move: Float[Array, "n d"],
+        memory: PyTree[Array],
+        accepted: Bool[Array, ""],
     ) -> PyTree[Array]:
-        """The memory after the accepted move old → new; `move` is tangent at old.x."""
+        """The memory after the trial old → new, unchanged unless it was `accepted`; `move` is tangent at old.x."""
+
+    def restart(self, point: Point, memory: PyTree[Array], when: Bool[Array, ""]) -> PyTree[Array]:
+        """The memory, or the empty one `when` true."""
+        return jax.tree.map(lambda empty, full: jnp.where(when, empty, full), self.init(point), memory)

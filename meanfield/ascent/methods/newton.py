@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..._types import Array, Float, PyTree
+from ..._types import Array, Bool, Float, PyTree
 from ..landscape import AbstractLandscape
 from .method import AbstractAscent, Point
 
@@ -56,7 +56,13 @@ class Newton(AbstractAscent):
         return jax.lax.while_loop(running, step, start)[0]
 
     def update(
-        self, landscape: AbstractLandscape, old: Point, new: Point, move: Float[Array, "n d"], memory: PyTree[Array]
+        self,
+        landscape: AbstractLandscape,
+        old: Point,
+        new: Point,
+        move: Float[Array, "n d"],
+        memory: PyTree[Array],
+        accepted: Bool[Array, ""],
     ) -> None:
         """Nothing to remember."""
         return None

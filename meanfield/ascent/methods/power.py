@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from ..._types import Array, Float, PyTree
+from ..._types import Array, Bool, Float, PyTree
 from ..landscape import AbstractLandscape
 from .method import AbstractAscent, Point
 
@@ -33,7 +33,13 @@ class PowerStep(AbstractAscent):
         return jnp.where(size > 0, point.gradient / jnp.where(size > 0, divisor, 1), 0)
 
     def update(
-        self, landscape: AbstractLandscape, old: Point, new: Point, move: Float[Array, "n d"], memory: PyTree[Array]
+        self,
+        landscape: AbstractLandscape,
+        old: Point,
+        new: Point,
+        move: Float[Array, "n d"],
+        memory: PyTree[Array],
+        accepted: Bool[Array, ""],
     ) -> None:
         """Nothing to remember."""
         return None
