@@ -30,7 +30,8 @@ def run(out: pathlib.Path) -> None:
 
 NOTE = (
     f"One velocity at β = {BETA}, uniform tokens and weights, seconds per call: median (fastest–slowest). Peers return the drift "
-    "without its projection; torch's attention is the softmax form. From n = 10⁵ sums over n² pairs were not run."
+    "without its projection; torch's attention is the softmax form. From n = 10⁵ sums over n² pairs were not run. "
+    "Where torch's attention is faster than blocked: its product of a tile with few columns (A V) is, Q Kᵀ and exponentials are not."
 )
 
 

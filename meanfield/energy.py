@@ -25,8 +25,19 @@ def energy(
 
     For an asymmetric `Pair` this is the energy of its symmetric part.
 
-    **Arguments**: `x` (n, d) unit rows, `rho` with n labels; `method` and `devices` as in `velocity`. Returns a scalar
-    of the dtype of x. Raises `ValueError` as `velocity` does. Source: theory.md 1; arXiv 2605.30229.
+    Args:
+        x: (n, d) unit rows.
+        rho: n labels.
+        method: as in `velocity`.
+        devices: as in `velocity`.
+
+    Returns:
+        A scalar of the dtype of x.
+
+    Raises:
+        ValueError: when `velocity` does.
+
+    Source: theory.md 1; arXiv 2605.30229.
 
     Examples:
         >>> x = np.float32([[1, 0], [1, 0]])

@@ -51,26 +51,34 @@ def flow(
     error of every token is kept below atol + rtol × (the farthest that a token moves in it), independently of coordinates:
     the error of a run is about rtol × the length of its path, and gradient flows do not lose energy near a steady state.
 
-    **Arguments**
+    Compiles once per shape and choice: parameters, labels, times and tolerances are arrays.
 
-    - `dynamics`: `USA`, `SA`, or any `AbstractDynamics`.
-    - `x0`: tokens (n, d), unit rows; its dtype is the dtype of the run. Or a `Trajectory`, to go on from the time it
-      reached.
-    - `rho`: labels and weights of the n tokens.
-    - `ts`: save times (T,), increasing, dimensionless.
-    - `rtol`, `atol`: tolerances; `ValueError` where the dtype cannot resolve rtol.
-    - `throw`: raise `FlowError` where the last time is not reached; False returns `status` and NaN rows instead.
-    - `progress`: a progress bar, on a terminal only.
-    - `method`, `devices`: how pairs are summed, as in `velocity`.
-    - `solver`: any adaptive diffrax solver; default `diffrax.Tsit5()`.
-    - `adjoint`: "reverse" (checkpointed, least memory), "forward" (`jax.jvp`, `jax.jacfwd`), "second order" (any
-      mixture of both, more memory), or a diffrax adjoint.
-    - `max_steps`: steps before the flow gives up.
-    - `save`: which of "x", "energy", "order" are kept.
-    - `stop`: "collapse" (order ≥ 1 − stop_tolerance), "steady" (every ‖ẋ_i‖ ≤ stop_tolerance) or a function (t, x) →
-      bool, ends the flow early.
+    Args:
+        dynamics: `USA`, `SA`, or any `AbstractDynamics`.
+        x0: tokens (n, d), unit rows; its dtype is the dtype of the run. Or a `Trajectory`, to go on from the time it
+            reached.
+        rho: labels and weights of the n tokens.
+        ts: save times (T,), increasing, dimensionless.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        throw: False returns `status` and NaN rows in place of `FlowError`.
+        progress: a progress bar, on a terminal only.
+        method: how pairs are summed, as in `velocity`.
+        devices: as in `velocity`.
+        solver: any adaptive diffrax solver; default `diffrax.Tsit5()`.
+        adjoint: "reverse" (checkpointed, least memory), "forward" (`jax.jvp`, `jax.jacfwd`), "second order" (any
+            mixture of both, more memory), or a diffrax adjoint.
+        max_steps: steps before the flow gives up.
+        save: which of "x", "energy", "order" are kept.
+        stop: "collapse" (order ≥ 1 − stop_tolerance), "steady" (every ‖ẋ_i‖ ≤ stop_tolerance) or a function (t, x) →
+            bool, ends the flow early.
 
-    Returns a `Trajectory`. Compiles once per shape and choice: parameters, labels, times and tolerances are arrays.
+    Returns:
+        A `Trajectory`.
+
+    Raises:
+        ValueError: when the dtype cannot resolve rtol.
+        FlowError: when the last time is not reached and `throw` is True.
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))

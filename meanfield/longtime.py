@@ -44,22 +44,29 @@ def coarsen(
     labels at work, or equal ones) are joined at their mean; nothing stiff is left, and the steps of an explicit solver
     grow with the plateau. Joining is exact at distance 0 and moves later tokens by O(distance²).
 
-    **Arguments**
+    Args:
+        dynamics: any dynamics on the sphere without noise. Large β: `ExpDot(beta, shift=1.0)`.
+        x0: tokens (n, d), unit rows. float64 is advised: velocities below 64 roundings of the drift end the run.
+        rho: labels and weights.
+        t1: last time; the last row is the first step at or after it.
+        rtol: local error of every token, and of log(1 + t/unit), below rtol + atol.
+        atol: see `rtol`.
+        throw: False leaves `status` to be read in place of `FlowError`.
+        distance: joining distance, default 100 (rtol + atol), at least eps^0.4 (5e-7 in float64, 2e-3 in float32).
+        method: how pairs are summed, as in `velocity`.
+        solver: any adaptive diffrax solver, default `diffrax.Tsit5()`. Where labels forbid joining, steps stay as short
+            as the contraction inside clusters asks. Gauge kernels with rotated values: run the plain kernel on Q_i x_i
+            instead (theory.md 1.1).
+        max_steps: also the length of the result, padded by NaN.
 
-    - `dynamics`: any dynamics on the sphere without noise. Large β: `ExpDot(beta, shift=1.0)`.
-    - `x0`: tokens (n, d), unit rows. float64 is advised: velocities below 64 roundings of the drift end the run.
-    - `rho`: labels and weights.
-    - `t1`: last time; the last row is the first step at or after it.
-    - `rtol`, `atol`: local error of every token, and of log(1 + t/unit), below rtol + atol.
-    - `throw`: raise `FlowError` where max_steps or a non-finite velocity end the run; else read `status`.
-    - `distance`: joining distance, default 100 (rtol + atol), at least eps^0.4 (5e-7 in float64, 2e-3 in float32).
-    - `method`: how pairs are summed, as in `velocity`.
-    - `solver`: any adaptive diffrax solver, default `diffrax.Tsit5()`. Where labels forbid joining, steps stay as short
-      as the contraction inside clusters asks. Gauge kernels with rotated values: run the plain kernel on Q_i x_i instead
-      (theory.md 1.1).
-    - `max_steps`: also the length of the result, padded by NaN.
+    Returns:
+        A `Coarsening`.
 
-    Returns a `Coarsening`. Raises `ValueError` for bad input. Source: theory.md 1.4 and 1.7; arXiv 2410.06833.
+    Raises:
+        ValueError: when the input is bad.
+        FlowError: when max_steps or a non-finite velocity end the run and `throw` is True.
+
+    Source: theory.md 1.4 and 1.7; arXiv 2410.06833.
 
     Examples:
         >>> with jax.enable_x64(True):

@@ -14,13 +14,13 @@ from ._types import Array, Float, Labels, PRNGKey, Real, ScalarLike, Weights
 class Marginal(eqx.Module):
     """ρ = Σ_i w_i δ_{ξ_i}: n frozen labels ξ_i ∈ A with weights w_i ≥ 0, Σ w_i = 1 (theory.md 1; arXiv 2605.30229).
 
-    **Arguments**
+    Args:
+        labels: array (n,) or (n, …), or a pytree of such with the same n (a position and a prompt, say). Integer labels
+            stay integers; floating labels follow the dtype of the tokens they are used with.
+        weights: (n,), non-negative with sum 1; uniform by default.
 
-    - `labels`: array (n,) or (n, …), or a pytree of such with the same n (a position and a prompt, say). Integer labels
-      stay integers; floating labels follow the dtype of the tokens they are used with.
-    - `weights`: (n,), non-negative with sum 1; uniform by default.
-
-    Raises `ValueError` for unequal lengths, NaN labels, negative weights or weights that do not sum to 1.
+    Raises:
+        ValueError: when lengths are unequal, labels are NaN, weights are negative or weights do not sum to 1.
 
     Examples:
         >>> rho = mf.Marginal(jnp.asarray([0.0, 1.0, 2.0]), np.float32([0.5, 0.25, 0.25]))

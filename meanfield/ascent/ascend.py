@@ -40,19 +40,28 @@ def ascend(
     `restarts` starts (spectral, lifted from the plane, structured, random; a part with continuation in β) ascend
     together, the best few are polished by Newton steps, and a saddle is left along its direction of ascent.
 
-    **Arguments**
+    Args:
+        kernel: symmetric interaction of one pair.
+        rho: labels and weights of the n tokens.
+        dim: d ≥ 2.
+        key: randomness of the starts.
+        restarts: R, how many starts; they run on as many threads as there are cores.
+        x0: (R, n, dim) or (n, dim), start exactly there instead; a saddle is then kept and named (`Maximiser.escape`).
+        prefix: frozen tokens that add Σ_i w_i Σ_k c_k φ(⟨x_i, p_k⟩).
+        certify: True, "cheap", "tight" (see `bounds.upper_bound`), or False (no bound). With False, the call may be
+            jitted, vmapped over kernels and differentiated: `energy` by the envelope theorem (first derivatives), `x`
+            by an implicit solve modulo rotations.
+        method: `methods.LBFGS()` (default), `GradientAscent()`, `PowerStep()`, `Newton()`.
+        budget: evaluations per restart.
+        devices: devices, or a one-dimensional mesh, over which the tokens of every restart are shared out.
 
-    - `dim`: d ≥ 2. `key`: randomness of the starts.
-    - `x0` (R, n, dim) or (n, dim): start exactly there instead; a saddle is then kept and named (`Maximiser.escape`).
-    - `prefix`: frozen tokens that add Σ_i w_i Σ_k c_k φ(⟨x_i, p_k⟩).
-    - `certify`: True, "cheap", "tight" (see `bounds.upper_bound`), or False (no bound). With False, the call may be
-      jitted, vmapped over kernels and differentiated: `energy` by the envelope theorem (first derivatives), `x` by an
-      implicit solve modulo rotations.
-    - `method`: `methods.LBFGS()` (default), `GradientAscent()`, `PowerStep()`, `Newton()`; `budget`: evaluations per restart.
-    - `devices`: devices, or a one-dimensional mesh, over which the tokens of every restart are shared out.
+    Returns:
+        A `Maximiser`, in the dtype of `x0` or JAX's default float.
 
-    Returns a `Maximiser`, in the dtype of `x0` or JAX's default float. Raises `ValueError` for an asymmetric kernel, a
-    gauge that is not orthogonal, and energies that overflow. Source: arXiv 2605.30229.
+    Raises:
+        ValueError: when a kernel is asymmetric, a gauge is not orthogonal, or energies overflow.
+
+    Source: arXiv 2605.30229.
 
     Examples:
         >>> best = mf.ascend(mf.ExpDot(1.0), mf.Marginal.circle(4), 2, jax.random.key(0), restarts=2)

@@ -39,21 +39,25 @@ def fit(
     params ← params + update(∇ loss(params)). The loss may integrate a flow, read a maximiser (`mf.ascend` with
     `certify=False`), or anything JAX differentiates.
 
-    **Arguments**
+    Args:
+        loss: params ↦ scalar, or (params, key) ↦ scalar where `key` is given (a fresh key at each step).
+        params: any pytree, such as an array, the variables of a flax module, a kernel or another `equinox.Module`; its
+            floating arrays are fitted, the rest stays.
+        optimizer: any optax transformation; line searches (`optax.lbfgs`) get the loss.
+        mode: "reverse", or "forward" for a loss with few parameters whose flow has `adjoint="forward"`.
+        patience: stop after so many steps without a new best loss.
+        gradient_tolerance: stop where ‖∇ loss‖ is below it.
+        checkpoint: a folder (Orbax, extra `design`) written every `checkpoint_every` steps and on an interrupt; a call
+            with the same folder goes on from there.
+        callback: called after each evaluation with (updates made, loss, params); a returned True stops.
+        progress: a bar with the loss; default: on a terminal, after a second.
 
-    - `loss`: params ↦ scalar, or (params, key) ↦ scalar where `key` is given (a fresh key at each step).
-    - `params`: any pytree, such as an array, the variables of a flax module, a kernel or another `equinox.Module`; its
-      floating arrays are fitted, the rest stays.
-    - `optimizer`: any optax transformation; line searches (`optax.lbfgs`) get the loss.
-    - `mode`: "reverse", or "forward" for a loss with few parameters whose flow has `adjoint="forward"`.
-    - `patience`: stop after so many steps without a new best loss; `gradient_tolerance`: stop where ‖∇ loss‖ is below.
-    - `checkpoint`: a folder (Orbax, extra `design`) written every `checkpoint_every` steps and on an interrupt; a call
-      with the same folder goes on from there.
-    - `callback`: called after each evaluation with (updates made, loss, params); a returned True stops.
-    - `progress`: a bar with the loss; default: on a terminal, after a second.
+    Returns:
+        A `Fit`. A loss or gradient that stops being finite ends the fit with status "not finite" and the last
+            parameters that were good.
 
-    Returns a `Fit`. A loss or gradient that stops being finite ends the fit with status "not finite" and the last
-    parameters that were good. Raises `ValueError` where the loss is not finite, or no scalar, at the start.
+    Raises:
+        ValueError: when the loss is not finite, or no scalar, at the start.
 
     Examples:
         >>> loss = lambda p: jnp.sum((p - 1) ** 2)

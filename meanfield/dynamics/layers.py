@@ -31,15 +31,18 @@ def layers(
     An Euler step of the flow with step λ_t, to first order in λ; with `SA`, A(x) = Σ_j a_ij x_j and the layer before
     normalising is propagation's R^(t) = (1 − λ_t)I + λ_t A^(t) (`attention` gives A^(t)).
 
-    **Arguments**
+    Args:
+        dynamics: `USA`, `SA`, `MultiHead`, or any with a drift in R^d.
+        x0: tokens (n, d), unit rows.
+        rho: labels and weights of the tokens.
+        mixing: λ (T,), each in [0, 1].
+        method: how pairs are summed, as in `velocity`.
 
-    - `dynamics`: `USA`, `SA`, `MultiHead`, or any with a drift in R^d.
-    - `x0`: tokens (n, d), unit rows; `rho`: their labels and weights.
-    - `mixing`: λ (T,), each in [0, 1].
-    - `method`: how pairs are summed, as in `velocity`.
+    Returns:
+        A `Trajectory` of T+1 states whose times are Λ_t = Σ_{s≤t} λ_s, the flow time that the layers approximate.
 
-    Returns a `Trajectory` of T+1 states whose times are Λ_t = Σ_{s≤t} λ_s, the flow time that the layers approximate.
-    Raises `ValueError` for bad tokens, or mixing outside [0, 1].
+    Raises:
+        ValueError: when tokens are bad, or mixing is outside [0, 1].
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))

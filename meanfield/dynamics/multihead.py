@@ -19,14 +19,15 @@ class MultiHead(AbstractDynamics):
 
     A dynamics, not the gradient of a pair energy, so `traj.energy` is None. One head of identities is `SA(ExpDot(beta))`.
 
-    **Arguments**
+    Args:
+        queries: Q (H, k, d), any head dimension k.
+        keys: K (H, k, d).
+        values: V (H, d, d), output projections included.
+        beta: inverse temperature; a model with logits ⟨q, k⟩/√k has β = 1/√k for its own matrices.
+        causal: as in `SA`.
 
-    - `queries`, `keys`: Q, K (H, k, d), any head dimension k.
-    - `values`: V (H, d, d), output projections included.
-    - `beta`: inverse temperature; a model with logits ⟨q, k⟩/√k has β = 1/√k for its own matrices.
-    - `causal`: as in `SA`.
-
-    Raises `ValueError` for shapes that disagree.
+    Raises:
+        ValueError: when shapes disagree.
 
     Examples:
         >>> heads = mf.MultiHead.random(jax.random.key(0), heads=2, d=4, head_dim=2)

@@ -25,15 +25,16 @@ class Noisy(AbstractAround):
     Under noise alone a harmonic of degree l decays like e^{−σ² l(l+d−2)t/2}. `flow` integrates with equal steps no longer
     than `step` that end on the save times, by a splitting of weak order 2 (`Splitting`), so `rtol` and `atol` play no part.
 
-    **Arguments**
+    Args:
+        dynamics: any dynamics on the sphere.
+        sigma: σ ≥ 0.
+        key: the path of the noise; the same key and times give the same path. `jax.vmap` over keys gives an ensemble.
+        step: longest time step. The law's error is O(step²).
 
-    - `dynamics`: any dynamics on the sphere.
-    - `sigma`: σ ≥ 0.
-    - `key`: the path of the noise; the same key and times give the same path. `jax.vmap` over keys gives an ensemble.
-    - `step`: longest time step. The law's error is O(step²).
+    Raises:
+        ValueError: when σ < 0 or step ≤ 0, and when dynamics are radial, whose state is not on the sphere.
 
-    Raises `ValueError` for σ < 0 or step ≤ 0, and for radial dynamics, whose state is not on the sphere. Source: arXiv
-    2606.05140.
+    Source: arXiv 2606.05140.
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))

@@ -17,8 +17,11 @@ class PreNorm(AbstractAround):
     Radii grow and slow the directions down: in the equiangular case 1 − ⟨θ_i, θ_j⟩ decays like t^{−2}, not e^{−2t}.
     Post-norm, θ̇ = P_θ A, is `dynamics` itself.
 
-    **Arguments**: `dynamics`, any with a drift in R^d (`USA`, `SA`, `MultiHead`). In `flow` the row norms of `x0` are the
-    radii at the start; `traj.x` holds directions, `traj.radius` (T, n) radii, `traj.final` the tokens v.
+    In `flow` the row norms of `x0` are the radii at the start; `traj.x` holds directions, `traj.radius` (T, n) radii,
+    `traj.final` the tokens v.
+
+    Args:
+        dynamics: any with a drift in R^d (`USA`, `SA`, `MultiHead`).
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))
@@ -38,7 +41,7 @@ class PreNorm(AbstractAround):
 class PeriNorm(AbstractAround):
     """v̇ = A(θ)/‖A(θ)‖, v = rθ: θ̇ = P_θ A/(r‖A‖), ṙ = ⟨θ, A⟩/‖A‖ (theory.md 4): the branch is normalised as well.
 
-    **Arguments** as for `PreNorm`. A token with A = 0 rests.
+    A token with A = 0 rests. Arguments as for `PreNorm`.
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))

@@ -28,8 +28,11 @@ class SA(AbstractDynamics):
     For `ExpDot` this is softmax attention; for `Dot` a is uniform. Prefix tokens join numerator and denominator with
     weights c_k. The row maximum is subtracted, so that no β overflows.
 
-    **Arguments** as for `USA`; with `causal` the softmax runs over visible tokens. Raises `ValueError` for sums, `Pair`
-    and sign-changing position factors, which have no softmax form.
+    Arguments as for `USA`; with `causal` the softmax runs over visible tokens.
+
+    Raises:
+        ValueError: when the kernel is a sum, a `Pair` or has a sign-changing position factor, which have no softmax
+            form.
 
     Examples:
         >>> x = np.float32([[1, 0], [0, 1]])

@@ -20,14 +20,13 @@ class USA(AbstractDynamics):
 
     Gradient ascent of E_h (`energy`) for a symmetric kernel, rotated values and no mask: Ė = Σ_i w_i ‖ẋ_i‖².
 
-    **Arguments**
-
-    - `kernel`: any kernel.
-    - `rotate_values`: only for gauges. True is the gradient flow; False a standard transformer, queries and keys
-      rotated, values not: ẋ_i = P Σ_j w_j φ'(⟨Q_i x_i, Q_j x_j⟩) x_j (not a gradient flow).
-    - `causal`: token j acts on i only where ξ_j ≤ ξ_i (the sum is not renormalised); a function chooses the scalar
-      position of a composite label.
-    - `prefix`: frozen tokens, visible to every token.
+    Args:
+        kernel: any kernel.
+        rotate_values: only for gauges. True is the gradient flow; False a standard transformer, queries and keys
+            rotated, values not: ẋ_i = P Σ_j w_j φ'(⟨Q_i x_i, Q_j x_j⟩) x_j (not a gradient flow).
+        causal: token j acts on i only where ξ_j ≤ ξ_i (the sum is not renormalised); a function chooses the scalar
+            position of a composite label.
+        prefix: frozen tokens, visible to every token.
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))

@@ -14,15 +14,15 @@ def velocity(
 ) -> Float[Array, "n d"]:
     """ẋ (n, d), tangent at x (theory.md 1).
 
-    **Arguments**
+    Args:
+        dynamics: `USA`, `SA`, or any `AbstractDynamics`.
+        x: tokens (n, d), unit rows; the dtype of everything.
+        rho: labels and weights of the n tokens.
+        method: "auto", "dense", "blocked", "expansion" or, on GPUs, "pallas" (docs/choosing.md).
+        devices: devices, or a one-dimensional mesh, over which tokens are shared out.
 
-    - `dynamics`: `USA`, `SA`, or any `AbstractDynamics`.
-    - `x`: tokens (n, d), unit rows; the dtype of everything.
-    - `rho`: labels and weights of the n tokens.
-    - `method`: "auto", "dense", "blocked", "expansion" or, on GPUs, "pallas" (docs/choosing.md).
-    - `devices`: devices, or a one-dimensional mesh, over which tokens are shared out.
-
-    Raises `ValueError` for NaN or zero rows, wrong shapes, lengths that differ, unknown methods.
+    Raises:
+        ValueError: when rows are NaN or zero, shapes are wrong, lengths differ, or a method is unknown.
 
     Examples:
         >>> x = np.float32([[1, 0], [0, 1]])

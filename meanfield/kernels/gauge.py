@@ -41,13 +41,13 @@ class AbstractGauge(AbstractKernel):
 class RoPE(AbstractGauge):
     """Q_ξ = R_ξ turns the plane (2k, 2k+1) counter-clockwise by ω_k ξ; other coordinates are fixed (theory.md 1).
 
-    **Arguments**
+    Args:
+        inner: the kernel seen in the rotated frame.
+        frequencies: ω, (k,) with k ≤ d//2.
+        label: chooses the scalar part ξ of a composite label.
 
-    - `inner`: the kernel seen in the rotated frame.
-    - `frequencies`: ω, (k,) with k ≤ d//2.
-    - `label`: chooses the scalar part ξ of a composite label.
-
-    Raises `ValueError` where tokens have fewer than 2k coordinates, or where the label is not a scalar.
+    Raises:
+        ValueError: when tokens have fewer than 2k coordinates, or the label is not a scalar.
 
     Examples:
         >>> kernel = mf.RoPE(mf.Dot(), jnp.ones(1))  # one plane, ω = 1
@@ -97,11 +97,10 @@ class RoPE(AbstractGauge):
 class Gauge(AbstractGauge):
     """Q_ξ = map(ξ), any measurable map from labels to O(d): prompt gauges, generalised RoPE (theory.md 1 and 2).
 
-    **Arguments**
-
-    - `inner`: the kernel seen in the rotated frame.
-    - `map`: label ↦ (d, d) orthogonal; a function, an `equinox.Module`, a bound flax module, a flax `nnx` module.
-    - `label`: chooses the part of a composite label that goes to `map`.
+    Args:
+        inner: the kernel seen in the rotated frame.
+        map: label ↦ (d, d) orthogonal; a function, an `equinox.Module`, a bound flax module, a flax `nnx` module.
+        label: chooses the part of a composite label that goes to `map`.
 
     Examples:
         >>> turn = lambda xi: jnp.asarray([[0.0, -1.0], [1.0, 0.0]]) if xi else jnp.eye(2)

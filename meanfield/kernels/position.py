@@ -120,12 +120,11 @@ def identity(label: Label) -> Label:
 class Toeplitz(AbstractKernel):
     """h = g(ξ − ζ)·inner(z, z') (theory.md 1, position factors).
 
-    **Arguments**
-
-    - `profile`: g, any callable pytree τ ↦ scalar (`Cosine`, `ExponentialDecay`, `Gaussian`, or your own); a vector τ
-      goes to it whole.
-    - `inner`: the kernel that is multiplied.
-    - `label`: chooses this factor's part of a composite label; default the whole label.
+    Args:
+        profile: g, any callable pytree τ ↦ scalar (`Cosine`, `ExponentialDecay`, `Gaussian`, or your own); a vector τ
+            goes to it whole.
+        inner: the kernel that is multiplied.
+        label: chooses this factor's part of a composite label; default the whole label.
 
     Examples:
         >>> x, y = jnp.asarray([1.0, 0.0]), jnp.asarray([0.0, 1.0])

@@ -57,15 +57,16 @@ def law(
     V_a(θ) = ∂_θ Σ_b w_b g_ab ∫ φ(cos(u_a − u'_b)) f_b(θ') dθ', u_a the gauged angle; SA divides by the same sum of φ'.
     Fourier in θ (modes up to M/3), Tsit5 in time. Mass is conserved to rounding.
 
-    **Arguments**
+    Args:
+        dynamics: `USA` or `SA` of a kernel that is zonal up to gauges and factors; masks and a prefix are allowed.
+        density: (A, M) values at θ_m = 2πm/M, normalised here, or a function (θ (M,), label) → (M,).
+        rho: A label nodes with weights.
+        ts: increasing save times, the first is the start.
+        grid: M, used where `density` is a function.
 
-    - `dynamics`: `USA` or `SA` of a kernel that is zonal up to gauges and factors; masks and a prefix are allowed.
-    - `density`: (A, M) values at θ_m = 2πm/M, normalised here, or a function (θ (M,), label) → (M,).
-    - `rho`: A label nodes with weights.
-    - `ts`: increasing save times, the first is the start.
-    - `grid`: M, used where `density` is a function.
-
-    Raises `ValueError` for kernels without structure, unrotated values, negative densities, and a grid too coarse for φ.
+    Raises:
+        ValueError: when the kernel has no structure, values are unrotated, densities are negative, or the grid is too
+            coarse for φ.
 
     Examples:
         >>> ts = jnp.asarray([0.0, 1.0])

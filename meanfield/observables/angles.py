@@ -55,14 +55,18 @@ def angle_statistics(
 ) -> AngleStatistics:
     """Mean, spread, extremes and density of the pairwise angles 2·atan2(‖x_i − x_j‖, ‖x_i + x_j‖).
 
-    **Arguments**
+    Mean and spread are differentiable, at coincident tokens too.
 
-    - `x`: tokens (n, d), unit rows, n ≥ 2; `weights` (n,), uniform by default.
-    - `bins`: bins of the density on [0, π].
-    - `pairs`, `key`: estimate from this many random pairs instead of all n(n−1): beyond some 10⁵ tokens all pairs take
-      minutes. Either way no n×n array is formed.
+    Args:
+        x: tokens (n, d), unit rows, n ≥ 2.
+        weights: (n,), uniform by default.
+        bins: bins of the density on [0, π].
+        pairs: estimate from this many random pairs instead of all n(n−1): beyond some 10⁵ tokens all pairs take
+            minutes. Either way no n×n array is formed.
+        key: draws those pairs.
 
-    Mean and spread are differentiable, at coincident tokens too. Raises `ValueError` for NaN tokens, wrong weights, n < 2.
+    Raises:
+        ValueError: when tokens are NaN, weights are wrong, or n < 2.
 
     Examples:
         >>> x = np.float32([[1, 0], [0, 1]])

@@ -16,13 +16,17 @@ def count_clusters(
 ) -> Int[Array, "*batch k"] | Int[Array, "*batch"]:
     """Number of clusters at each tolerance: tokens linked by chains of steps of at most that angle are one cluster.
 
-    **Arguments**
+    Works under `jit` and `vmap` (as a call to the host); there tokens that are not finite count −1.
 
-    - `x`: tokens (…, n, d), unit rows; leading axes are times or seeds.
-    - `tolerances`: angles in radians, (k,) or one number; report a range, a count at one tolerance can mislead.
+    Args:
+        x: tokens (…, n, d), unit rows; leading axes are times or seeds.
+        tolerances: angles in radians, (k,) or one number; report a range, a count at one tolerance can mislead.
 
-    Returns integers (…, k), or (…) for one tolerance. Works under `jit` and `vmap` (as a call to the host); there tokens
-    that are not finite count −1, elsewhere they raise `ValueError`, as do tolerances outside (0, π].
+    Returns:
+        Integers (…, k), or (…) for one tolerance.
+
+    Raises:
+        ValueError: when tokens are not finite (outside `jit` and `vmap`), or tolerances are outside (0, π].
 
     Examples:
         >>> x = np.float32([[1, 0], [np.cos(0.1), np.sin(0.1)], [-1, 0]])

@@ -24,14 +24,21 @@ def sliced_wasserstein(
 ) -> Scalar:
     """(mean over random directions θ of W_p^p between the laws of ⟨x, θ⟩ and ⟨y, θ⟩)^{1/p}, p = `order`.
 
-    **Arguments**
-
-    - `x` (n, d), `y` (m, d): tokens of two laws; `weights_x` (n,), `weights_y` (m,), uniform by default.
-    - `key`: draws the directions, uniform on S^{d-1}; the same key compares many laws along the same ones.
-    - `projections`: how many; the relative error falls like projections^{−1/2}.
-
     O((n + m) log(n + m)) time per direction and O(n + m) memory; differentiable in tokens and weights, gradient 0 where
-    the laws agree. Raises `ValueError` for NaN tokens, wrong weights, different d. Source: arXiv 1902.00434.
+    the laws agree.
+
+    Args:
+        x: tokens (n, d) of one law.
+        y: tokens (m, d) of the other.
+        key: draws the directions, uniform on S^{d-1}; the same key compares many laws along the same ones.
+        weights_x: (n,), uniform by default.
+        weights_y: (m,), uniform by default.
+        projections: how many; the relative error falls like projections^{−1/2}.
+
+    Raises:
+        ValueError: when tokens are NaN, weights are wrong, or d differ.
+
+    Source: arXiv 1902.00434.
 
     Examples:
         >>> x = np.float32([[1, 0], [0, 1]])
@@ -83,13 +90,17 @@ def sinkhorn_divergence(
 
     0 where the laws agree, W_2² as ε → 0; differentiable in tokens and weights.
 
-    **Arguments**
+    Args:
+        x: tokens (n, d).
+        y: tokens (m, d).
+        weights_x: (n,), uniform by default.
+        weights_y: (m,), uniform by default.
+        epsilon: entropic regularisation, in units of the squared chord; smaller is sharper and slower.
+        batch_size: rows of the cost matrix held at once; default all up to 4096 tokens, 1024 above.
 
-    - `x` (n, d), `y` (m, d); `weights_x` (n,), `weights_y` (m,), uniform by default.
-    - `epsilon`: entropic regularisation, in units of the squared chord; smaller is sharper and slower.
-    - `batch_size`: rows of the cost matrix held at once; default all up to 4096 tokens, 1024 above.
-
-    Raises `ValueError` for NaN tokens, wrong weights, different d; `ImportError` naming the extra without ott-jax.
+    Raises:
+        ValueError: when tokens are NaN, weights are wrong, or d differ.
+        ImportError: when ott-jax is missing, naming the extra.
 
     Source: arXiv 1810.08278.
 

@@ -26,13 +26,18 @@ def view_profile(
     share of attention on the flatter half of the slopes, a factor on all slopes, and content added to the diagonal logits.
     The page runs the recurrence of `propagation.profile` itself, in double precision.
 
-    **Arguments**
+    Args:
+        architectures: {name: architecture} for the menu; default the five presets. Causal masks with ALiBi or no bias
+            and diagonal content only.
+        out: path of the page, ending in .html.
+        selected: name shown first.
+        length: the n shown first.
 
-    - `architectures`: {name: architecture} for the menu; default the five presets. Causal masks with ALiBi or no bias and
-      diagonal content only.
-    - `out`: path of the page, ending in .html. `selected`: name shown first; `length`: its n.
+    Returns:
+        The path.
 
-    Returns the path. Raises `ValueError` for another kind of architecture, an unknown name or length < 2.
+    Raises:
+        ValueError: when an architecture is of another kind, a name is unknown or length < 2.
 
     Examples:
         >>> import pathlib, tempfile

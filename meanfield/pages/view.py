@@ -32,15 +32,20 @@ def view(
     drawn larger. d = 2: the circle; d = 3: the sphere; above: the three principal axes of all saved states. Positions are
     kept to 3e-5 and mixed between saved times; 6 bytes per token and saved time (d = 3), a third more in the file.
 
-    **Arguments**
+    Args:
+        runs: a `Trajectory`, its `to_xarray()`, or {name: one of these} for a menu of runs; or the folder of a run.
+        out: path of the page, ending in .html.
+        colour: numbers (n,) that colour the tokens; default the scalar label.
+        label: the name of these numbers.
+        cyclic: True where they are angles.
+        names: texts (n,) shown when a token is pointed at.
+        frames: at most so many saved times are kept, evenly chosen, first and last among them.
 
-    - `runs`: a `Trajectory`, its `to_xarray()`, or {name: one of these} for a menu of runs; or the folder of a run.
-    - `out`: path of the page, ending in .html.
-    - `colour`: numbers (n,) that colour the tokens; default the scalar label. `label`: their name; `cyclic`: they are angles.
-    - `names`: texts (n,) shown when a token is pointed at.
-    - `frames`: at most so many saved times are kept, evenly chosen, first and last among them.
+    Returns:
+        The path.
 
-    Returns the path. Raises `ValueError` for a run without positions or finite states, and for lengths that differ.
+    Raises:
+        ValueError: when a run is without positions or finite states, and when lengths differ.
 
     Examples:
         >>> import pathlib, tempfile

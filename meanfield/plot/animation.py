@@ -29,15 +29,20 @@ def animate(
 ) -> pathlib.Path:
     """Writes the tokens moving along `traj`, one frame per saved time, with the order parameter drawn below.
 
-    **Arguments**
+    Arguments `rho`, `colour`, `label`, `cyclic` and `title` as for `tokens`.
 
-    - `traj`: a flow with x saved; save times that are dense where tokens move fast make a smooth film.
-    - `path`: ends in .gif (written by Pillow) or .mp4 (needs the program ffmpeg).
-    - `rho`, `colour`, `label`, `cyclic`, `title`: as for `tokens`.
-    - `tail`: how many frames of its way each token draws behind it.
-    - `fps`, `dpi`: frames per second; resolution of the 4.2 × 4.8 inch page.
+    Args:
+        traj: a flow with x saved; save times that are dense where tokens move fast make a smooth film.
+        path: ends in .gif (written by Pillow) or .mp4 (needs the program ffmpeg).
+        tail: how many frames of its way each token draws behind it.
+        fps: frames per second.
+        dpi: resolution of the 4.2 × 4.8 inch page.
 
-    Raises `ValueError` for another ending, a flow without x, or .mp4 without ffmpeg. Returns the path.
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: when the ending is another, a flow is without x, or ffmpeg is missing for .mp4.
 
     Examples:
         >>> import pathlib, tempfile

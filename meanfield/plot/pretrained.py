@@ -21,13 +21,14 @@ def influence(
 ) -> Figure:
     """Measured influence of every position with its predictions, and their distances to it.
 
-    **Arguments**
+    Args:
+        measurement: from `mf.pretrained.measure`.
+        table: from `mf.pretrained.compare` (computed when left out).
+        average: "published" (average, then normalise) or "sequences".
+        shown: the predictors drawn as lines, those that are there; the bars show all.
 
-    - `measurement`: from `mf.pretrained.measure`; `table`: from `mf.pretrained.compare` (computed when left out).
-    - `average`: "published" (average, then normalise) or "sequences".
-    - `shown`: the predictors drawn as lines, those that are there; the bars show all.
-
-    Returns the figure.
+    Returns:
+        The figure.
     """
     table = compare(measurement) if table is None else table
     with style():

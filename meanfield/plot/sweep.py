@@ -27,17 +27,23 @@ def sweep(
     Lines carry a band from the least to the largest value over `spread`; a heat map stands beside one of the standard
     deviation. A mean is over the points that did not fail; cells where all failed are grey, and how many failed is said.
 
-    **Arguments**
+    With `x` alone and another axis left, one line is drawn for each of its values; with neither `x` nor `y`, two axes
+    left make a heat map. Points of a listed grid are drawn as a scatter.
 
-    - `ds`: from `mf.sweep` or `xr.open_zarr`; `variable`: one of its variables.
-    - `x`: the horizontal axis, by default the first that is left; `y`: the vertical axis of a heat map. With `x` alone and
-      another axis left, one line for each of its values; with neither, two axes left make a heat map.
-    - `spread`: the axis or axes averaged over (those that `ds` lacks are passed over).
-    - `at`: {axis: value} of other axes, nearest value; {"order_0": 2} takes index 2 of an axis of the variable itself, whose
-      default is its last index, as the last save time.
+    Args:
+        ds: from `mf.sweep` or `xr.open_zarr`.
+        variable: one of its variables.
+        x: the horizontal axis, by default the first that is left.
+        y: the vertical axis of a heat map.
+        spread: the axis or axes averaged over (those that `ds` lacks are passed over).
+        at: {axis: value} of other axes, nearest value; {"order_0": 2} takes index 2 of an axis of the variable itself,
+            whose default is its last index, as the last save time.
 
-    Points of a listed grid are drawn as a scatter. Returns the figure. Raises `ValueError` for unknown names and for axes
-    that are neither drawn, averaged nor fixed.
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: when names are unknown, and when axes are neither drawn, averaged nor fixed.
 
     Examples:
         >>> ds = mf.sweep(lambda beta: {"growth": jnp.exp(beta)}, {"beta": [0.0, 1.0, 2.0]})

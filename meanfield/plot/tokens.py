@@ -26,13 +26,17 @@ def tokens(
 ) -> Figure:
     """Draws tokens on the circle (d = 2), on the sphere seen from one side (d = 3), or along principal axes (d > 3).
 
-    **Arguments**
+    Args:
+        x: tokens (n, d), or a trajectory: its last reached state, with the ways of the tokens where `trails`.
+        rho: its scalar label (or the trajectory's) colours the tokens where `colour` is left out.
+        colour: what colours the tokens, (n,).
+        label: the name of that colour.
+        cyclic: True for angles, whose colours close up at 2π.
+        names: short texts (n,) written beside the tokens, as they are (`$`, `_`, newlines are safe).
+        ax: where to draw; a new figure by default.
 
-    - `x`: tokens (n, d), or a trajectory: its last reached state, with the ways of the tokens where `trails`.
-    - `rho`, `colour`: what colours the tokens: `colour` (n,), else the scalar label of `rho` (or of the trajectory).
-    - `label`: the name of that colour; `cyclic=True` for angles, whose colours close up at 2π.
-    - `names`: short texts (n,) written beside the tokens, as they are (`$`, `_`, newlines are safe).
-    - `ax`: where to draw; a new figure by default. Returns the figure.
+    Returns:
+        The figure.
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))

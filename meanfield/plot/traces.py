@@ -17,13 +17,16 @@ def traces(
 ) -> Figure:
     """R(t) = ‖Σ_i w_i x_i‖ over E(t), one line per trajectory, told apart by colour and dash.
 
-    **Arguments**
+    Args:
+        trajectories: one, or {name: trajectory} for a legend. What was not saved is left out.
+        log_time: a logarithmic time axis, for metastable runs.
+        gap: 1 − R on a logarithmic axis in place of R, for rates of collapse.
 
-    - `trajectories`: one, or {name: trajectory} for a legend. What was not saved is left out.
-    - `log_time`: a logarithmic time axis, for metastable runs.
-    - `gap`: 1 − R on a logarithmic axis in place of R, for rates of collapse.
+    Returns:
+        The figure.
 
-    Raises `ValueError` where neither was saved. Returns the figure.
+    Raises:
+        ValueError: when neither was saved.
 
     Examples:
         >>> x = mf.sphere.sample(jax.random.key(0), (4, 3))

@@ -21,19 +21,22 @@ class Architecture(eqx.Module):
     Layer t mixes R^(t) = (1 − mixing_t) I + mixing_t Σ_h head_weights_h A^(t,h), where A^(t,h) is the softmax over the keys that the
     mask allows of (content^(t,h)_ij + bias_h(i − j)) / temperature.
 
-    **Arguments:**
+    Parameters take mixing's floating dtype.
 
-    - mixing: λ_t ∈ [0, 1], (T,), first layer first.
-    - slopes: ALiBi slopes ≥ 0, (H,); None for no position bias.
-    - diagonal: how far a token's logit with itself stands out: scalar, (T,) or (T, H).
-    - mask: "causal", "full", "window" (with window=w: itself and the w − 1 before it), "prefix" (with prefix=k: the first k see each
-      other), or a mask object.
-    - head_weights: (H,), ≥ 0, relative (normalised to sum 1); one score, scalar or (1,), goes to every head; default equal.
-    - bias: a position bias in place of the slopes: an object of `biases.py`, or a callable of i − j.
-    - content: an object of `content.py` in place of `diagonal`.
-    - temperature: of the softmax, > 0.
+    Args:
+        mixing: λ_t ∈ [0, 1], (T,), first layer first.
+        slopes: ALiBi slopes ≥ 0, (H,); None for no position bias.
+        diagonal: how far a token's logit with itself stands out: scalar, (T,) or (T, H).
+        mask: "causal", "full", "window" (with window=w: itself and the w − 1 before it), "prefix" (with prefix=k: the
+            first k see each other), or a mask object.
+        head_weights: (H,), ≥ 0, relative (normalised to sum 1); one score, scalar or (1,), goes to every head; default
+            equal.
+        bias: a position bias in place of the slopes: an object of `biases.py`, or a callable of i − j.
+        content: an object of `content.py` in place of `diagonal`.
+        temperature: of the softmax, > 0.
 
-    Parameters take mixing's floating dtype. `ValueError` names the argument, its value and the remedy.
+    Raises:
+        ValueError: when an argument does not fit, naming the argument, its value and the remedy.
 
     Examples:
         >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])

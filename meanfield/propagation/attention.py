@@ -15,7 +15,12 @@ from .masks import Causal, Full, PrefixLM, Window
 def attention(arch: Architecture, layer: int | Array, length: int) -> Float[Array, "n n"]:
     """Σ_h head_weights_h softmax_j≤allowed[(content_ij + bias_h(i − j))/temperature], (length, length).
 
-    **Arguments:** layer 0 … T − 1 (negative: from the end); length n. `ValueError` for others, and for a mask that empties a row.
+    Args:
+        layer: 0 … T − 1 (negative: from the end).
+        length: n.
+
+    Raises:
+        ValueError: when layer or length is another, and when a mask empties a row.
 
     Source: theory.md 3; arXiv 2602.16837.
 

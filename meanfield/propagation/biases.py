@@ -50,7 +50,11 @@ class NoBias(AbstractBias):
 class ALiBi(AbstractBias):
     """−slopes_h |i − j| (arXiv 2108.12409).
 
-    **Arguments:** slopes (H,), finite and ≥ 0. `ValueError` for a negative one.
+    Args:
+        slopes: (H,), finite and ≥ 0.
+
+    Raises:
+        ValueError: when a slope is negative.
 
     Examples:
         >>> print(mf.propagation.ALiBi([0.5, 0.25])(jnp.arange(3.0)))
@@ -117,7 +121,9 @@ class T5Buckets(AbstractBias):
     Of B buckets the first B/2 hold the distances 0, 1, …, B/2 − 1, the others are spaced by logarithm up to max_distance; farther
     tokens, and tokens ahead (distance < 0), share the last and the first bucket.
 
-    **Arguments:** table (H, B), B even (32 in T5); max_distance (128 in T5).
+    Args:
+        table: (H, B), B even (32 in T5).
+        max_distance: 128 in T5.
 
     Examples:
         >>> bias = mf.propagation.T5Buckets(np.arange(8.0, dtype=np.float32)[None], max_distance=16)

@@ -44,7 +44,9 @@ class AbstractContent(eqx.Module):
 class Diagonal(AbstractContent):
     """base + diagonal δ_ij: a token's logit with itself stands out by `diagonal`; base cancels in the softmax.
 
-    **Arguments:** diagonal scalar, (T,), or (T, H) with T or H possibly 1; base scalar.
+    Args:
+        diagonal: scalar, (T,), or (T, H) with T or H possibly 1.
+        base: scalar.
 
     Examples:
         >>> i, j = jnp.indices((2, 2))

@@ -140,7 +140,9 @@ def mean_position(p: Numbers) -> Float[Array, "*batch"]:
 def is_monotone(attention: Numbers, tolerance: float | None = None) -> Bool[Array, ""]:
     """Stochastic monotonicity of a causal kernel: F_i(k) ≥ F_{i+1}(k) for the row CDFs F_i(k) = Σ_{j≤k} A_ij.
 
-    **Arguments:** attention (n, n) with rows summing to 1; tolerance (default: n rounding errors of its dtype).
+    Args:
+        attention: (n, n) with rows summing to 1.
+        tolerance: default n rounding errors of attention's dtype.
 
     Source: arXiv 2602.16837.
 

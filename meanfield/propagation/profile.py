@@ -23,8 +23,15 @@ def profile(arch: Architecture, length: int, row: int | Array = -1) -> Float[Arr
     ALiBi slopes (or no bias) with diagonal content under a built-in mask are a linear recurrence per head: O(T·H·n) time, O(n) memory
     beyond the layers' carries; everything else builds rows of attention in blocks. Differentiable in every parameter.
 
-    **Arguments:** length n; row, from the end if negative (may be traced). Returns (n,), in mixing's dtype, summing to 1.
-    `ValueError` for a row out of range, content of another length, or a mask that empties a row.
+    Args:
+        length: n.
+        row: from the end if negative (may be traced).
+
+    Returns:
+        (n,), in mixing's dtype, summing to 1.
+
+    Raises:
+        ValueError: when row is out of range, content has another length, or a mask empties a row.
 
     Examples:
         >>> arch = mf.propagation.Architecture([0.5, 0.5], slopes=[1.0])

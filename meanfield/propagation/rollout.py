@@ -15,9 +15,14 @@ from .attention import attention_rows, check_fits
 def rollout(attention: Numbers, mixing: Numbers, normalize: bool = False) -> Float[Array, "n n"]:
     """P = R^(T) … R^(1), R^(t) = (1 − mixing_t) I + mixing_t attention_t (arXiv 2005.00928, 2602.16837).
 
-    **Arguments:** attention (T, n, n), first layer first, rows summing to 1 (rows of zeros are padding); mixing (T,) in [0, 1];
-    normalize: divide each row of every R^(t) by its sum, for attention whose rows do not sum to 1.
-    `ValueError` for other shapes, mixing outside [0, 1], negative attention, or rows that do not sum to 1 while normalize=False.
+    Args:
+        attention: (T, n, n), first layer first, rows summing to 1 (rows of zeros are padding).
+        mixing: (T,) in [0, 1].
+        normalize: divide each row of every R^(t) by its sum, for attention whose rows do not sum to 1.
+
+    Raises:
+        ValueError: when shapes are others, mixing is outside [0, 1], attention is negative, or rows do not sum to 1
+            while normalize=False.
 
     Examples:
         >>> a = np.float32([[[1, 0], [0.5, 0.5]]])

@@ -35,7 +35,9 @@ def power_mixing(depth: int, scale: Numbers, exponent: Numbers) -> Float[Array, 
 def measured_mixing(attention_norm: Numbers, residual_norm: Numbers) -> Float[Array, " T"]:
     """λ_t = mean of ‖a‖/(‖x‖ + ‖a‖) over positions, then over sequences (arXiv 2602.16837).
 
-    **Arguments:** norms ‖a‖ of what attention adds and ‖x‖ of the residual stream entering, (…, T, n).
+    Args:
+        attention_norm: ‖a‖ of what attention adds, (…, T, n).
+        residual_norm: ‖x‖ of the residual stream entering, (…, T, n).
 
     Examples:
         >>> print(mf.propagation.measured_mixing(np.ones((2, 3), np.float32), 3 * np.ones((2, 3), np.float32)))

@@ -40,29 +40,32 @@ def sweep(
     With `out`, a Zarr store is written chunk by chunk, each by rename and with checksums. The same call after a kill, an
     interrupt or a full disk computes what is missing or damaged and reuses the rest (`attrs["computed"]`,
     `attrs["reused"]`, also logged at INFO); where nothing is missing fn is not even traced. `xr.open_zarr(out)` reads it
-    at any time. A store belongs to its grid and name, and to one run at a time.
+    at any time. A store belongs to its grid and name, and to one run at a time. A `UserWarning` says that fn's code
+    changed since the store was begun.
 
-    **Arguments:**
+    Args:
+        fn: takes the axes by name, returns a dict of arrays (nested dicts are flattened) or a `Trajectory`, with the
+            same keys and shapes at every point.
+        grid: `{"beta": values, "seed": values}` for their product or `[{"beta": 1.0, "seed": 0}, …]` for a list of
+            points (dimension `point`); finite numbers.
+        out: path of the store; None keeps the result in memory only.
+        chunk: points that are computed and written together, and what a kill may lose. A batch holds so many points.
+            A store keeps the chunks it began with.
+        name: part of the identity of the store.
+        batch: "loop" computes one point after another, on `workers` threads; "vmap" a chunk at once; "auto": "loop" on
+            CPUs, where one stiff point would hold up its batch, "vmap" elsewhere.
+        devices: several share each chunk evenly; default: JAX's default device.
+        workers: threads over the one compiled program; default: the cores of this process on a CPU, else 1.
+        units: units by variable or axis, "1" where absent.
+        progress: a bar with the points done and the time left; default: on a terminal, after a second.
 
-    - `fn`: takes the axes by name, returns a dict of arrays (nested dicts are flattened) or a `Trajectory`, with the same keys and shapes at every point.
-    - `grid`: `{"beta": values, "seed": values}` for their product or `[{"beta": 1.0, "seed": 0}, …]` for a list of points
-      (dimension `point`); finite numbers.
-    - `out`: path of the store; None keeps the result in memory only.
-    - `chunk`: points that are computed and written together, and what a kill may lose. A batch holds so many points.
-      A store keeps the chunks it began with.
-    - `name`: part of the identity of the store.
-    - `batch`: "loop" computes one point after another, on `workers` threads; "vmap" a chunk at once; "auto": "loop" on CPUs, where
-      one stiff point would hold up its batch, "vmap" elsewhere.
-    - `devices`: several share each chunk evenly; default: JAX's default device.
-    - `workers`: threads over the one compiled program; default: the cores of this process on a CPU, else 1.
-    - `units`: units by variable or axis, "1" where absent.
-    - `progress`: a bar with the points done and the time left; default: on a terminal, after a second.
+    Returns:
+        An `xarray.Dataset` with attributes `config`, `versions`, `seed`, `dtype`, `wall_time` and `compile_time` (s),
+            `compiles`, `computed`, `reused`.
 
-    **Returns:** an `xarray.Dataset` with attributes `config`, `versions`, `seed`, `dtype`, `wall_time` and
-    `compile_time` (s), `compiles`, `computed`, `reused`.
-
-    **Raises:** `ValueError` for an axis that fn does not take, a ragged or unnamed output, a store of another grid or
-    name, or one that another run holds; a `UserWarning` says that fn's code changed since the store was begun.
+    Raises:
+        ValueError: when fn does not take an axis, an output is ragged or unnamed, or a store is of another grid or
+            name, or held by another run.
 
     Examples:
         >>> grid = {"beta": [0.0, 1.0], "seed": [0, 1, 2]}

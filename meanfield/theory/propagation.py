@@ -18,7 +18,13 @@ def uniform_causal_moments(mixing: Numbers, length: int, orders: Numbers) -> Flo
 
     J is the 1-based input position drawn from the last row of P.
 
-    **Arguments:** mixing λ (T,); length n; orders m (any number of integers ≥ 0). Returns one moment per order.
+    Args:
+        mixing: λ (T,).
+        length: n.
+        orders: m (any number of integers ≥ 0).
+
+    Returns:
+        One moment per order.
 
     Source: theory.md 3.3; arXiv 2602.16837.
 
@@ -81,7 +87,13 @@ def continuum_profile(mixing: Numbers, positions: Numbers, decay: Numbers = 0.0)
     In v = (e^{decay s} − 1)/(e^{decay} − 1) a step of attention is uniform on (0, v), so the density is
     Σ_{k≥1} c_k (−log v)^{k−1}/(k−1)! dv/ds, with c of `attention_step_weights`; besides it an atom c_0 = Π(1 − λ_t) sits at s = 1.
 
-    **Arguments:** mixing (T,); positions s (m,) in (0, 1]; decay = slope·n ≥ 0 (0: uniform attention). Integrates to 1 − c_0.
+    Args:
+        mixing: (T,).
+        positions: s (m,) in (0, 1].
+        decay: slope·n ≥ 0 (0: uniform attention).
+
+    Returns:
+        The density (m,), which integrates to 1 − c_0.
 
     Source: theory.md 3.4; arXiv 2602.16837.
 
@@ -178,7 +190,10 @@ def recency_boundary(decays: Numbers, weights: Numbers | None = None, depth: int
     From dp/ds at s = 1, c_1 ∂_sA(1, s) − c_2 A(1, 1)², c of `attention_step_weights`. Small λ_t: c_2/c_1 = Σλ/2; one head then gives
     2(1 − e^{−κ}). T equal λ: c_2/c_1 = (T−1)λ/(2(1−λ)), hence T b/(T − 1 + b).
 
-    **Arguments:** decays κ_h = slope_h·n (H,); weights (H,), default equal; depth T of equal λ, None for small ones.
+    Args:
+        decays: κ_h = slope_h·n (H,).
+        weights: (H,), default equal.
+        depth: T of equal λ, None for small ones.
 
     Source: theory.md 3.7; arXiv 2602.16837.
 

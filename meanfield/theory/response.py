@@ -17,7 +17,13 @@ def harmonic_response(total: ScalarLike, length: int, slope: ScalarLike) -> Floa
     For θ̇_i = Σ_j a_ij e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i) from independent uniform angles: a_ij ∝ e^{−slope (i − j)}, j ≤ i, rows summing to 1.
     A token exerts no force on itself, so a_ii counts in the row's sum only. Exact to first order in Λ, and up to O(1/n).
 
-    **Arguments:** total Λ = t · `growth_rates(beta, 2, [p])`; length n; slope. Returns (n,); the last entry, 1, is the atom.
+    Args:
+        total: Λ = t · `growth_rates(beta, 2, [p])`.
+        length: n.
+        slope: of a_ij.
+
+    Returns:
+        (n,); the last entry, 1, is the atom.
 
     Examples:
         >>> print(np.round(mf.theory.harmonic_response(0.5, length=4, slope=0.0), 3))

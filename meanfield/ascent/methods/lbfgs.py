@@ -30,8 +30,13 @@ class LBFGS(AbstractAscent):
 
     H = γ + (S, γY) ((R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ), (−R⁻¹, 0)) (S, γY)ᵀ, D = diag⟨s_i, y_i⟩: two products with all pairs instead of a
     recursion over them. R⁻¹ is carried along: dropping the oldest pair deletes its row and column, a new pair adds a column. The direction is
-    projected to the tangent spaces of the current point. **Arguments**: `memory` m, the number of pairs. A pair with ⟨s, y⟩ ≤ 0 (the
-    energy is not concave along the move) is left out. Reference: Byrd, Nocedal, Schnabel, Math. Programming 63 (1994).
+    projected to the tangent spaces of the current point. A pair with ⟨s, y⟩ ≤ 0 (the energy is not concave along the
+    move) is left out.
+
+    Args:
+        memory: m, the number of pairs.
+
+    Reference: Byrd, Nocedal, Schnabel, Math. Programming 63 (1994).
 
     Examples:
         >>> method = mf.ascent.LBFGS()

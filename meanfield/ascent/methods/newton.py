@@ -13,7 +13,9 @@ class Newton(AbstractAscent):
     """Direction d with −Hess d ≈ grad by conjugate gradients in ⟨·, ·⟩_w (Steihaug: stopped at non-negative curvature).
 
     Rotations are null directions of the Hessian that are orthogonal to the gradient, so the solve never sees them.
-    **Arguments**: `solves`, the most Hessian products per step.
+
+    Args:
+        solves: the most Hessian products per step.
 
     Examples:
         >>> method = mf.ascent.Newton()
