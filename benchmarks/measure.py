@@ -53,6 +53,12 @@ def compared(first: Callable[[], Any], second: Callable[[], Any], repeats: int =
     return timings[0], timings[1], statistics.median(b / a for a, b in zip(*columns, strict=True))
 
 
+def peak_memory() -> int:
+    """Bytes that this program held at most; `ru_maxrss` would begin at what its parent held."""
+    status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024
+
+
 def _once(fn: Callable[[], Any]) -> float:
     start = time.perf_counter()
     jax.block_until_ready(fn())

@@ -72,16 +72,14 @@ _MEMORY = """
 import sys
 import jax, numpy as np
 import meanfield as mf
+from benchmarks.measure import peak_memory
 from benchmarks.pretrained import SPEC
-def peak():
-    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-    return int(status["VmHWM"].split()[0]) * 1024  # of this program alone: ru_maxrss begins at that of its parent
-start = peak()
+start = peak_memory()
 model = jax.block_until_ready(mf.pretrained.initialise(SPEC, jax.random.key(0)))
 weights = sum(leaf.nbytes for leaf in jax.tree.leaves(model.weights))
 ids = np.arange(int(sys.argv[1]), dtype=np.int32)[None]
 mf.pretrained.measure(model, ids, transitions=tuple(sys.argv[2].split(",")) if sys.argv[2] else (), progress=False)
-print(weights, start, peak())
+print(weights, start, peak_memory())
 """
 
 

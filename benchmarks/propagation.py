@@ -1,7 +1,6 @@
 """Profiles of influence: against a NumPy program, up to a million tokens, their gradients, and many architectures at once."""
 
 import pathlib
-import resource
 import subprocess
 import sys
 
@@ -12,7 +11,7 @@ import numpy as np
 
 import meanfield as mf
 
-from .measure import compared, table, timed
+from .measure import compared, peak_memory, table, timed
 
 pp = mf.propagation
 
@@ -132,7 +131,7 @@ def main() -> None:
     """Profile of mpt-7b at argv[1] tokens in this fresh process; prints the peak resident memory in bytes."""
     with jax.enable_x64(True):
         jax.block_until_ready(pp.profile(pp.preset("mpt-7b"), int(sys.argv[1])))
-    sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}\n")
+    sys.stdout.write(f"{peak_memory()}\n")
 
 
 if __name__ == "__main__":

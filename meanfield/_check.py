@@ -10,6 +10,11 @@ def is_concrete(*trees) -> bool:
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
 
 
+def is_tracing() -> bool:
+    """Whether operations are being traced now, even those on concrete values (inside `jax.jit`)."""
+    return not is_concrete(jnp.zeros(()))
+
+
 def describe(value: object) -> str:
     """What `value` is, for a message: "is {describe(value)}"."""
     if isinstance(value, type):

@@ -43,6 +43,8 @@ def profile(
     """
     from . import propagation as pp
 
+    if length < 3:
+        raise ValueError(f"--length {length}: primacy, recency and the U shape need at least 3 tokens")
     choices = {"content": content, "dataset": dataset, "convention": convention}
     choices = {name: value for name, value in choices.items() if value is not None}
     arguments = {"architecture": architecture, "length": length, "row": row, "compare": compare, "forces": forces}

@@ -33,8 +33,8 @@ class FlowError(RuntimeError):
         >>> try:
         ...     mf.flow(mf.USA(mf.ExpDot(4.0)), x, mf.Marginal.circle(4), jnp.asarray([0.0, 9.0]), max_steps=2)
         ... except mf.FlowError as error:
-        ...     print(str(error).split(":")[0].split(" with")[0])
-        reached t = 0.0321374 of 9
+        ...     print(str(error).split(": ")[1].split(",")[0])
+        raise max_steps or rtol
     """
 
 
@@ -94,7 +94,7 @@ class Trajectory(eqx.Module):
             FlowStatus.MAX_STEPS: ": raise max_steps or rtol, stop='steady' or 'collapse' ends early; speeds grow like "
             "e^{beta (1 − shift)}, so for large beta use ExpDot(beta, shift=1.0), which only rescales time",
             FlowStatus.NOT_FINITE: ": the velocity is not finite; e^{beta} overflows at beta = 88.7 in float32 and 709 in "
-            "float64, use ExpDot(beta, shift=1.0), and check parameters and factors for NaN",
+            "float64, use ExpDot(beta, shift=1.0); mf.SA needs φ' > 0 at every ⟨x, y⟩; check parameters and factors for NaN",
             FlowStatus.SOLVER_FAILED: ": the solver gave up; loosen rtol, or pass another solver",
         }[status]
         return head + remedy

@@ -18,6 +18,9 @@ USA = mf.USA(KERNEL)
 RHO = mf.Marginal.circle(N)
 TS = jnp.asarray([0.0, 1.0])
 
+SPEC = mf.pretrained.Spec("example", 8, 1, 4, 2, 2, 2, 4, 1e-5, 0.5, alibi=mf.pretrained.Alibi())
+TINY = mf.pretrained.initialise(SPEC, KEY)
+
 # name: (the call, what the message must name, what it must propose)
 MISTAKES = {
     # tokens
@@ -105,6 +108,21 @@ MISTAKES = {
         "model is a str",
         "mf.pretrained.load(path)",
     ),
+    "a method of ascent by its name": (
+        lambda: mf.ascend(KERNEL, RHO, D, KEY, method="newton"),
+        "method is 'newton'",
+        "mf.ascent.LBFGS()",
+    ),
+    "token ids that are no integers": (
+        lambda: mf.pretrained.measure(TINY, np.zeros((1, 4), np.float32)),
+        "ids has dtype float32",
+        "integers",
+    ),
+    "one transition in place of a tuple": (
+        lambda: mf.pretrained.measure(TINY, np.zeros((1, 4), np.int32), transitions="mixing"),
+        "transitions='mixing' is a string",
+        "('mixing',)",
+    ),
     "an unknown preset": (lambda: pp.preset("bloom-7b"), "'bloom-7b' is unknown", "bloom-7b1"),
     "a name in place of an architecture": (lambda: pp.profile("bloom", 256), "arch is 'bloom'", "pp.preset(name)"),
     "a model that is not on disk": (lambda: mf.pretrained.load("no/such"), "no/such is neither", "hf download"),
@@ -163,6 +181,7 @@ COMMANDS = {
     "flow --beta -1": ("beta", "pass beta > 0"),
     "flow --betta 2": ("--betta", "--beta"),
     "measure no/such --text a.txt": ("no/such", "config.json"),
+    "profile bloom-7b1 --length 2": ("--length 2", "at least 3"),
     "view no/such": ("no/such does not exist", "meanfield flow --out"),
     "sweep none.toml": ("none.toml", "--example"),
 }

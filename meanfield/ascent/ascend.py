@@ -1,5 +1,7 @@
 """The front door of maximisation: best state, certificates, status."""
 
+import contextlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -52,7 +54,7 @@ def ascend(
             jitted, vmapped over kernels and differentiated: `energy` by the envelope theorem (first derivatives), `x`
             by an implicit solve modulo rotations.
         method: `methods.LBFGS()` (default), `GradientAscent()`, `PowerStep()`, `Newton()`.
-        budget: evaluations per restart.
+        budget: evaluations per restart; the Newton polish of the best few may add some.
         devices: devices, or a one-dimensional mesh, over which the tokens of every restart are shared out.
 
     Returns:
@@ -70,8 +72,9 @@ def ascend(
     """
     _check.random_key(key)
     dtype = _checked(kernel, rho, dim, restarts, x0, prefix, certify, budget)
-    starts = None if x0 is None else _starts(x0, rho.n, dim)
-    method = LBFGS() if method is None else method
+    with jax.ensure_compile_time_eval() if _check.is_concrete(x0) else contextlib.nullcontext():
+        starts = None if x0 is None else _starts(x0, rho.n, dim)
+    method = _method(method)
     chosen = plan("blocked", devices)
     rho, starts, prefix = place((rho, starts, prefix), chosen)
     mesh = chosen.mesh if isinstance(chosen, Plan) else None
@@ -89,6 +92,16 @@ def ascend(
         return _answer(found, Bound(float("inf"), "", "not certified: certify=False"))
     effort = "default" if certify is True else certify
     return _answer(found, upper_bound(kernel, rho, dim, np.asarray(found.x), prefix, effort))
+
+
+def _method(method) -> AbstractAscent:
+    method = LBFGS() if method is None else method
+    if not isinstance(method, AbstractAscent):
+        raise ValueError(
+            f"method is {_check.describe(method)}: pass mf.ascent.LBFGS(), GradientAscent(), PowerStep() or Newton(), "
+            "or an object of your own subclass of AbstractAscent"
+        )
+    return method
 
 
 def _answer(found: Found, bound: Bound) -> Maximiser:
@@ -162,8 +175,9 @@ def _checked(kernel, rho, dim, restarts, x0, prefix, certify, budget):
         raise ValueError("certify=True needs concrete values (bounds are a host step): pass certify=False when tracing")
     dtype = np.dtype(jnp.result_type(float)) if x0 is None else np.dtype(_check.as_array(x0, "x0").dtype)
     if concrete:
-        _orthogonal(kernel, rho, dim, dtype)
-        _symmetric(kernel, rho, dim, dtype)
+        with jax.ensure_compile_time_eval():  # also where the call is being traced over other arguments
+            _orthogonal(kernel, rho, dim, dtype)
+            _symmetric(kernel, rho, dim, dtype)
     return dtype
 
 

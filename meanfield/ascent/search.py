@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
-from .._check import is_concrete
+from .._check import is_concrete, is_tracing
 from .._types import Array, Float, Int, PRNGKey, Scalar
 from ..kernels import AbstractKernel, ExpDot
 from ..marginal import Marginal
@@ -67,7 +67,8 @@ def search(
     continued = x0 is None and _has_temperature(kernel)
     x0 = _draw(*frozen, dim, key, restarts, dtype, mesh) if x0 is None else x0
     schedule = _schedule(x0.shape[0], continued, budget, x0.dtype)
-    ascended = (ascend_starts if concrete else _ascend)(*frozen, x0, *schedule, method, mesh)
+    on_host = concrete and is_concrete(x0) and not is_tracing()
+    ascended = (ascend_starts if on_host else _ascend)(*frozen, x0, *schedule, method, mesh)
     found = _finish(*frozen, *ascended, mesh)
     if concrete:
         return found
@@ -115,7 +116,16 @@ def together(n: int) -> int:
     return (BATCH_PAIRS_CPU if jax.default_backend() == "cpu" else BATCH_PAIRS) // (n * n)
 
 
-def ascend_starts(kernel, rho, prefix, x0, factors, budgets, method, mesh):
+def ascend_starts(
+    kernel: AbstractKernel,
+    rho: Marginal,
+    prefix: Prefix | None,
+    x0: Float[Array, "R n d"],
+    factors: Float[Array, "stages R"],
+    budgets: Int[Array, " stages"],
+    method: AbstractAscent,
+    mesh: Mesh | None,
+) -> tuple[Float[Array, "R n d"], Float[Array, " R"], Int[Array, " R"], Int[Array, " R"]]:
     """(x, energy, code, iterations) of every restart; on a CPU in equal groups, one thread each, the last filled up."""
     restarts, threads = x0.shape[0], 1 if mesh is not None else _threads(x0)
     if threads == 1:

@@ -113,6 +113,8 @@ def _check_padding(mask: np.ndarray) -> None:
 def _check_names(target: str, transitions: tuple[str, ...]) -> None:
     if target not in TARGETS:
         raise ValueError(f"target={target!r} is not one of {', '.join(TARGETS)}")
+    if isinstance(transitions, str):
+        raise ValueError(f"transitions={transitions!r} is a string: pass a tuple, ({transitions!r},)")
     unknown = [name for name in transitions if name not in TRANSITIONS]
     if unknown:
         raise ValueError(f"transitions has {unknown[0]!r}, which is not one of {', '.join(TRANSITIONS)}")

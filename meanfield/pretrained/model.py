@@ -81,6 +81,8 @@ def checked(model: Model, ids: Ids, mask: Mask) -> tuple[Int[Array, "B n"], Bool
         raise ValueError(
             f"ids has shape {ids.shape}: pass token ids (sequences, length), e.g. ids[None] for one sequence"
         )
+    if not jnp.issubdtype(ids.dtype, jnp.integer):
+        raise ValueError(f"ids has dtype {ids.dtype}: token ids are integers, e.g. model.encode(text)")
     if is_concrete(ids):
         low, high = int(np.min(np.asarray(ids))), int(np.max(np.asarray(ids)))
         if low < 0 or high >= spec.vocab:

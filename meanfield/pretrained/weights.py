@@ -48,14 +48,14 @@ class Stacked(NamedTuple):
     """One layer's parameters, still in the stack of all."""
 
     blocks: Params
-    index: int | Int[Array, ""]
+    layer: int | Int[Array, ""]
 
 
 def taken(params: Params | Stacked) -> Params:
     """The parameters themselves."""
     if not isinstance(params, Stacked):
         return params
-    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, params.index, keepdims=False), params.blocks)
+    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, params.layer, keepdims=False), params.blocks)
 
 
 class Resident(Weights):

@@ -21,7 +21,7 @@ class AbstractContent(eqx.Module):
 
     @abc.abstractmethod
     def __call__(
-        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+        self, layer: Int[Array, ""] | int, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
     ) -> Float[Array, "h ..."]:
         """The logits of one layer."""
 
@@ -71,7 +71,7 @@ class Diagonal(AbstractContent):
         return self.diagonal.reshape(self.diagonal.shape + (1,) * (2 - self.diagonal.ndim))
 
     def __call__(
-        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+        self, layer: Int[Array, ""] | int, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
     ) -> Float[Array, "h ..."]:
         """base + diagonal[layer] δ_ij."""
         table = self.table
@@ -115,7 +115,7 @@ class Logits(AbstractContent):
         self.matrix = matrix.reshape(leading + matrix.shape[-2:])
 
     def __call__(
-        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+        self, layer: Int[Array, ""] | int, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
     ) -> Float[Array, "h ..."]:
         """matrix[layer, :, i, j]."""
         matrix = self.matrix[0] if self.matrix.shape[0] == 1 else self.matrix[layer]
@@ -144,7 +144,7 @@ class OneLayer(AbstractContent):
     layer: Int[Array, ""]
 
     def __call__(
-        self, layer: Int[Array, ""], i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
+        self, layer: Int[Array, ""] | int, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]
     ) -> Float[Array, "h ..."]:
         """content(self.layer, i, j)."""
         return self.content(self.layer, i, j)

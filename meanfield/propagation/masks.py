@@ -7,6 +7,8 @@ from jaxtyping import Bool, Int
 
 from .._types import AnyArray
 
+Index = Int[AnyArray, "..."] | int
+
 
 class AbstractMask(eqx.Module):
     """mask(i, j) is True where token i may look at token j (0-based positions, broadcast against each other).
@@ -18,7 +20,7 @@ class AbstractMask(eqx.Module):
     """
 
     @abc.abstractmethod
-    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
+    def __call__(self, i: Index, j: Index) -> Bool[AnyArray, "..."] | bool:
         """Whether query i sees key j."""
 
 
@@ -30,7 +32,7 @@ class Causal(AbstractMask):
         False
     """
 
-    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
+    def __call__(self, i: Index, j: Index) -> Bool[AnyArray, "..."] | bool:
         """j ≤ i."""
         return j <= i
 
@@ -43,7 +45,7 @@ class Full(AbstractMask):
         True
     """
 
-    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
+    def __call__(self, i: Index, j: Index) -> Bool[AnyArray, "..."] | bool:
         """True."""
         return (i == i) & (j == j)
 
@@ -63,7 +65,7 @@ class Window(AbstractMask):
         if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
             raise ValueError(f"window = {self.width!r} must be an integer ≥ 1: a token and the window − 1 before it")
 
-    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
+    def __call__(self, i: Index, j: Index) -> Bool[AnyArray, "..."] | bool:
         """i − width < j ≤ i."""
         return (j <= i) & (j > i - self.width)
 
@@ -83,7 +85,7 @@ class PrefixLM(AbstractMask):
         if isinstance(self.prefix, bool) or not isinstance(self.prefix, int) or self.prefix < 0:
             raise ValueError(f"prefix = {self.prefix!r} must be an integer ≥ 0: how many first tokens see each other")
 
-    def __call__(self, i: Int[AnyArray, "..."], j: Int[AnyArray, "..."]) -> Bool[AnyArray, "..."]:
+    def __call__(self, i: Index, j: Index) -> Bool[AnyArray, "..."] | bool:
         """j ≤ i, or both below prefix."""
         return (j <= i) | ((i < self.prefix) & (j < self.prefix))
 

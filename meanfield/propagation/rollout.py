@@ -133,7 +133,7 @@ def fuse_heads(attention: Numbers, how: str = "mean") -> Float[Array, "*batch n 
     return normalize_rows(attention.max(-3) if how == "max" else attention.min(-3))
 
 
-def discard_small(attention: Numbers, threshold: float) -> Float[Array, "*batch n n"]:
+def discard_small(attention: Numbers, threshold: float) -> Float[Array, "*batch m n"]:
     """Entries ≤ threshold set to 0; roll the result out with normalize=True.
 
     Source: arXiv 2005.00928.

@@ -86,7 +86,7 @@ def _closed_forms(offset: np.ndarray, beta: np.ndarray, dim: int) -> tuple[np.nd
     if dim == 2:
         return dirac, circle, np.full_like(a, -np.inf)
     points = zip(b.ravel(), a.ravel(), strict=True)
-    latitude = np.array([latitude_circle(x, y, 1.0).energy for x, y in points]).reshape(a.shape)
+    latitude = np.array([latitude_circle(float(x), float(y), 1.0).energy for x, y in points]).reshape(a.shape)
     return dirac, circle, latitude
 
 

@@ -53,3 +53,17 @@ def test_rotations_do_not_enter_the_derivative():
     tangent = jax.jvp(lambda b: follow(x, (cosine(b), RHO, None)), (2.0,), (1.0,))[1]
     generator = jnp.array([[0.0, 1.0, 0.3], [-1.0, 0.0, -0.5], [-0.3, 0.5, 0.0]])
     assert abs(jnp.sum(tangent * (x @ generator))) < 1e-9 and float(jnp.max(jnp.abs(tangent))) > 1e-2
+
+
+def test_traced_keys_starts_and_a_constant_kernel():
+    """Nothing of the search is done on the host while anything is traced."""
+    rho = mf.Marginal.circle(6)
+
+    def best(key, x0=None):
+        return mf.ascend(mf.Dot(), rho, 2, key, restarts=2, x0=x0, certify=False).energy
+
+    np.testing.assert_allclose(jax.vmap(best)(jax.random.split(KEY, 2)), 0.5, rtol=1e-9)
+    np.testing.assert_allclose(jax.jit(best)(KEY), 0.5, rtol=1e-9)
+    np.testing.assert_allclose(jax.jit(lambda b: b * best(KEY))(2.0), 1.0, rtol=1e-9)
+    starts = mf.sphere.sample(jax.random.key(1), (2, 6, 2))
+    np.testing.assert_allclose(jax.jit(lambda x: best(KEY, x))(starts), 0.5, rtol=1e-9)
