@@ -11,7 +11,7 @@ import numpy as np
 import meanfield as mf
 from meanfield.ascent import LBFGS, Stopping, bind, climb
 from meanfield.ascent.landscape import AbstractLandscape
-from meanfield.ascent.search import _schedule, ascend_starts
+from meanfield.ascent.search import ascend_starts, schedule
 from meanfield.ascent.starts import start_mixture
 
 from .measure import table, timed
@@ -83,8 +83,8 @@ def seconds(out: pathlib.Path) -> None:
 
 def ours(beta: float, x0: jax.Array) -> jax.Array:
     """All starts as the search runs them, each to the search's tolerance."""
-    schedule = _schedule(x0.shape[0], False, 2000, x0.dtype)
-    return ascend_starts(cosine(beta), circle(), None, x0, *schedule, LBFGS(), None)[1]
+    plan = schedule(x0.shape[0], False, 2000, x0.dtype)
+    return ascend_starts(cosine(beta), circle(), None, x0, *plan, LBFGS(), None)[1]
 
 
 def against_pymanopt(out: pathlib.Path, rounds: int = 5) -> None:

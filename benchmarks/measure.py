@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from meanfield._machine import cores
+
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "diffrax", "equinox", "torch", "pykeops", "torchdiffeq", "pymanopt")
 
 
@@ -69,7 +71,7 @@ def machine() -> dict[str, str]:
     """The machine, the date and the versions of everything that is compared."""
     found = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "processor": f"{_processor()}, {_usable()} of {os.cpu_count()} cores",
+        "processor": f"{_processor()}, {cores()} of {os.cpu_count()} cores",
         "devices": ", ".join(sorted({d.device_kind for d in jax.devices()})) + f" × {len(jax.devices())}",
         "python": platform.python_version(),
     }
@@ -125,11 +127,6 @@ def _write(path: pathlib.Path, text: str) -> pathlib.Path:
         file.write(text)
     os.replace(file.name, path)
     return path
-
-
-def _usable() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

@@ -8,7 +8,7 @@ from jax.typing import DTypeLike
 from .. import sphere
 from .._types import Array, Bool, Float, Int, PyTree, Scalar
 from .landscape import AbstractLandscape
-from .methods import AbstractAscent, Point
+from .methods import AbstractAscent, Point, Trial
 
 RUNNING, CONVERGED, STALLED, BUDGET, SADDLE = range(5)
 STATUSES = ("running", "converged", "stalled", "budget", "saddle")
@@ -96,12 +96,11 @@ def _iterate(landscape, a: Ascent, method, stop) -> Ascent:
     trial = evaluate(landscape, jnp.where(counts, sphere.normalize(a.point.x + move), a.point.x))
     predicted = landscape.inner(a.point.gradient, move)
     ok = _acceptable(landscape, a.point, trial, predicted)
-    memory = method.update(landscape, a.point, trial, move, a.memory, ok)
+    memory = method.update(landscape, Trial(a.point, trial, move, ok), a.memory)
     memory = method.restart(a.point, memory, ~ok & (a.rejected + 1 == REJECTIONS))
-    after = _accept(landscape, a, trial, stop)
-    before = _reject(a, trial, predicted)
+    after = _accept(landscape, a, trial, memory, stop)
+    before = _reject(a, trial, predicted, memory)
     new = jax.tree.map(lambda u, v: jnp.where(ok, u, v), after, before)
-    new = eqx.tree_at(lambda s: s.memory, new, memory, is_leaf=lambda leaf: leaf is None)
     iterations = a.iterations + 1
     status = jnp.where(iterations >= stop.budget, BUDGET, RUNNING)
     status = jnp.where(new.idle >= IDLE, STALLED, status)
@@ -130,17 +129,17 @@ def _acceptable(landscape, point: Point, trial: Point, predicted: Scalar) -> Boo
     return (clear | fine) & jnp.isfinite(trial.energy)
 
 
-def _accept(landscape, a: Ascent, trial: Point, stop) -> Ascent:
+def _accept(landscape, a: Ascent, trial: Point, memory, stop) -> Ascent:
     size = landscape.norm(trial.gradient)
     lower = size < (1 - FALL) * a.lowest
     gains = trial.energy - a.point.energy > stop.gain * jnp.abs(trial.energy)
     idle = jnp.where(gains | lower, 0, a.idle + 1)
     lowest = jnp.where(lower, size, a.lowest)
     zero = jnp.zeros_like(a.rejected)
-    return Ascent(trial, None, jnp.ones_like(a.shrink), lowest, zero, idle, a.iterations, a.status)
+    return Ascent(trial, memory, jnp.ones_like(a.shrink), lowest, zero, idle, a.iterations, a.status)
 
 
-def _reject(a: Ascent, trial: Point, predicted: Scalar) -> Ascent:
+def _reject(a: Ascent, trial: Point, predicted: Scalar, memory) -> Ascent:
     """A shorter move by the parabola through both energies; after too many, no memory and the plain gradient."""
     shortfall = predicted - (trial.energy - a.point.energy)
     parabola = 0.5 * predicted / jnp.where(shortfall > 0, shortfall, 1)
@@ -148,7 +147,7 @@ def _reject(a: Ascent, trial: Point, predicted: Scalar) -> Ascent:
     rejected = a.rejected + 1
     drop = rejected == REJECTIONS
     idle = jnp.where(rejected % REJECTIONS == 0, a.idle + IDLE // 2, a.idle)
-    return Ascent(a.point, None, jnp.where(drop, 1, shrink), a.lowest, rejected, idle, a.iterations, a.status)
+    return Ascent(a.point, memory, jnp.where(drop, 1, shrink), a.lowest, rejected, idle, a.iterations, a.status)
 
 
 def _size(landscape, point: Point) -> Scalar:

@@ -35,7 +35,11 @@ class AbstractLandscape(eqx.Module):
 
     def inner(self, u: Float[Array, "n d"], v: Float[Array, "n d"]) -> Scalar:
         """⟨u, v⟩_w = Σ_i w_i ⟨u_i, v_i⟩, the metric in which the USA flow is the gradient flow of E."""
-        return jnp.dot((self.rho.weights[:, None] * u).reshape(-1), v.reshape(-1), precision=jax.lax.Precision.HIGHEST)
+        return matmul(self.weighted(u), v.reshape(-1))
+
+    def weighted(self, v: Float[Array, "n d"]) -> Float[Array, " nd"]:
+        """The flat vector whose product with another flat one is ⟨v, ·⟩_w."""
+        return (self.rho.weights[:, None] * v).reshape(-1)
 
     def norm(self, v: Float[Array, "n d"]) -> Scalar:
         """√⟨v, v⟩_w."""

@@ -1,6 +1,5 @@
 """The pure core: starts, ascent of all restarts with continuation in β, Newton polish of the best. Vmaps over kernels."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -12,6 +11,7 @@ from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
 from .._check import is_concrete, is_tracing
+from .._machine import cores
 from .._types import Array, Float, Int, PRNGKey, Scalar
 from ..kernels import AbstractKernel, ExpDot
 from ..marginal import Marginal
@@ -66,9 +66,9 @@ def search(
     frozen = (kernel, rho, prefix) if concrete else jax.lax.stop_gradient((kernel, rho, prefix))
     continued = x0 is None and _has_temperature(kernel)
     x0 = _draw(*frozen, dim, key, restarts, dtype, mesh) if x0 is None else x0
-    schedule = _schedule(x0.shape[0], continued, budget, x0.dtype)
+    plan = schedule(x0.shape[0], continued, budget, x0.dtype)
     on_host = concrete and is_concrete(x0) and not is_tracing()
-    ascended = (ascend_starts if on_host else _ascend)(*frozen, x0, *schedule, method, mesh)
+    ascended = (ascend_starts if on_host else _ascend)(*frozen, x0, *plan, method, mesh)
     found = _finish(*frozen, *ascended, mesh)
     if concrete:
         return found
@@ -78,7 +78,7 @@ def search(
     return eqx.tree_at(lambda f: (f.x, f.energy), found, (x, energy))
 
 
-def _schedule(restarts: int, continued: bool, budget: int, dtype: DTypeLike):
+def schedule(restarts: int, continued: bool, budget: int, dtype: DTypeLike):
     """Factors of β (stages, R) and evaluations (stages,): every other pair of restarts takes the cooler stages."""
     takes_stages = continued & ((np.arange(restarts) // 2) % 2 == 1)
     factors = jnp.asarray([np.where(takes_stages, s, 1.0) for s in STAGES], dtype)
@@ -144,7 +144,7 @@ def _threads(x0: Float[Array, "R n d"]) -> int:
     restarts, n, _ = x0.shape
     if jax.default_backend() != "cpu" or n * n > THREADED_PAIRS:
         return 1
-    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, restarts)
+    return min(cores(), restarts)
 
 
 @eqx.filter_jit

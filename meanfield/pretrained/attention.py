@@ -44,9 +44,10 @@ class Attention(nn.Module):
             q, k = rotate(q, where), rotate(k, where)
         k, v = jnp.repeat(k, spec.group, axis=2), jnp.repeat(v, spec.group, axis=2)
         scale = spec.scale / (depth.astype(x.dtype) + 1) if spec.scale_by_depth else spec.scale
-        seen = attend(spec, q * scale, k, v, where)
-        out = Linear(spec.dim, spec.out_bias, name="out")(seen.mixed.reshape(*x.shape[:2], -1))
-        return out, Heads(q, k, v, seen.probs, seen.mean, seen.squares, mean_logits(q * scale, k, where.allowed))
+        scaled = q * scale
+        mixed, *maps = attend(spec, scaled, k, v, where)
+        out = Linear(spec.dim, spec.out_bias, name="out")(mixed.reshape(*x.shape[:2], -1))
+        return out, Heads(q, k, v, *maps, mean_logits(scaled, k, where.allowed))
 
     def _project(self, x, name: str, heads: int):
         y = Linear(heads * self.spec.head_dim, self.spec.qkv_bias, name=name)(x)
@@ -55,19 +56,10 @@ class Attention(nn.Module):
         return y.reshape(*x.shape[:2], heads, self.spec.head_dim)
 
 
-class Mixed(NamedTuple):
-    """mixed: Σ_j A_ij v_j of every head (B, n, H, head_dim); probs: A (B, H, n, n); mean, squares: Σ_h A^h/H and Σ_h (A^h)² (B, n, n)."""
-
-    mixed: Float[Array, "B n H h"]
-    probs: Float[Array, "B H n n"]
-    mean: Float[Array, "B n n"]
-    squares: Float[Array, "B n n"]
-
-
 def attend(
     spec: Spec, q: Float[Array, "B n H h"], k: Float[Array, "B n H h"], v: Float[Array, "B n H h"], where: Context
-) -> Mixed:
-    """A_ij = softmax_j(⟨q_i, k_j⟩ + bias_ij) over the allowed j; q is scaled already.
+) -> tuple[Float[Array, "B n H h"], Float[Array, "B H n n"], Float[Array, "B n n"], Float[Array, "B n n"]]:
+    """Σ_j A_ij v_j, A, its mean over heads and Σ_h (A^h)²; A_ij = softmax_j(⟨q_i, k_j⟩ + bias_ij) over the allowed j; q is scaled already.
 
     Long sequences go head by head and `ROWS` queries at a time, forward and backward: what is not asked for (usually probs) is
     never in memory, nor are the logits of more than a few rows.
@@ -75,7 +67,7 @@ def attend(
     slopes = _slopes(spec, q.dtype)
     if q.shape[0] * spec.heads * q.shape[1] ** 2 <= TOGETHER:
         mixed, probs = _rows(spec, slopes, k, v, where.positions, q, where.positions, where.allowed)
-        return Mixed(mixed, probs, _over_heads(probs, 1) / spec.heads, _over_heads(probs, 2))
+        return mixed, probs, _over_heads(probs, 1) / spec.heads, _over_heads(probs, 2)
 
     def head(sums, operands):
         q, k, v, slope = operands
@@ -92,7 +84,7 @@ def attend(
     nothing = jnp.zeros(where.allowed.shape, q.dtype)
     operands = (*(jnp.moveaxis(z, 2, 0)[..., None, :] for z in (q, k, v)), slopes[:, None])
     (mean, squares), (mixed, probs) = jax.lax.scan(head, (nothing, nothing), operands)
-    return Mixed(jnp.moveaxis(mixed[..., 0, :], 0, 2), jnp.moveaxis(probs, 0, 1), mean, squares)
+    return jnp.moveaxis(mixed[..., 0, :], 0, 2), jnp.moveaxis(probs, 0, 1), mean, squares
 
 
 def _rows(

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 import sys
 import time
 import warnings
@@ -14,6 +13,7 @@ import numpy as np
 import xarray as xr
 from tqdm.auto import tqdm
 
+from .._machine import cores
 from . import dataset, status
 from .executor import execute
 from .fingerprint import fingerprint
@@ -44,7 +44,7 @@ class Run:
         self.devices = choose_devices(devices)
         self.batch = choose_batch(batch, self.devices)
         on_cpu = self.devices[0].platform == "cpu" and len(self.devices) == 1
-        self.workers = (workers or _cores()) if on_cpu else 1
+        self.workers = (workers or cores()) if on_cpu else 1
         self.compile_time = 0.0
 
     def in_memory(self, begin: float) -> xr.Dataset:
@@ -148,8 +148,3 @@ class Run:
         return {"computed": computed, "reused": reused, "compiles": compiles} | {
             k: round(v, 3) for k, v in times.items()
         }
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

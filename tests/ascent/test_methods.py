@@ -9,6 +9,7 @@ import pytest
 import meanfield as mf
 from meanfield.ascent import LBFGS, GradientAscent, Newton, PowerStep, bind, climb, search
 from meanfield.ascent.engine import BUDGET, CONVERGED, evaluate, stopping
+from meanfield.ascent.methods import Trial
 
 from .cases import DIM, RHO, cosine, random_states
 
@@ -86,15 +87,15 @@ def test_quasi_newton_direction_is_the_two_loop_recursion():
     )
 
     @jax.jit
-    def step(old, new, move, memory, accepted):
-        memory = method.update(landscape, old, new, move, memory, accepted)
-        return memory, method.direction(landscape, new, memory)
+    def step(trial, memory):
+        memory = method.update(landscape, trial, memory)
+        return memory, method.direction(landscape, trial.new, memory)
 
     for number, (old, new) in enumerate(zip(points, points[1:], strict=False)):
         change = landscape.gradient(new.x, old.gradient) - new.gradient
         move = change + 0.1 * landscape.gradient(new.x, random_states(1, seed=20 + number)[0])  # positive curvature
         accepted = number != 2
-        memory, direction = step(old, new, move, memory, jnp.asarray(accepted))
+        memory, direction = step(Trial(old, new, move, jnp.asarray(accepted)), memory)
         pairs = [*pairs, (landscape.gradient(new.x, move), change)][-3:] if accepted else pairs
         expected = landscape.gradient(new.x, two_loops(pairs, new.gradient, landscape.inner))
         np.testing.assert_allclose(direction, expected, atol=1e-10 * jnp.abs(expected).max())
@@ -107,7 +108,7 @@ def test_threads_change_nothing(monkeypatch):
     """Five restarts in groups of two, the last filled up, under a local setting: those of one program."""
     x0 = random_states(5, seed=2).astype(jnp.float32)
     run = lambda: search.ascend_starts(
-        mf.ExpDot(1.5), mf.Marginal.circle(24), None, x0, *search._schedule(5, False, 40, x0.dtype), LBFGS(), None
+        mf.ExpDot(1.5), mf.Marginal.circle(24), None, x0, *search.schedule(5, False, 40, x0.dtype), LBFGS(), None
     )
     with jax.enable_x64(False):
         monkeypatch.setattr(search, "_threads", lambda x0: 1)

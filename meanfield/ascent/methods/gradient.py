@@ -2,9 +2,9 @@
 
 import jax.numpy as jnp
 
-from ..._types import Array, Bool, Float, PyTree, Scalar
+from ..._types import Array, Float, Scalar
 from ..landscape import AbstractLandscape
-from .method import AbstractAscent, Point
+from .method import AbstractAscent, Point, Trial
 
 
 class GradientAscent(AbstractAscent):
@@ -27,17 +27,8 @@ class GradientAscent(AbstractAscent):
         """τ P_x F."""
         return memory * point.gradient
 
-    def update(
-        self,
-        landscape: AbstractLandscape,
-        old: Point,
-        new: Point,
-        move: Float[Array, "n d"],
-        memory: PyTree[Array],
-        accepted: Bool[Array, ""],
-    ) -> Scalar:
+    def update(self, landscape: AbstractLandscape, trial: Trial, memory: Scalar) -> Scalar:
         """The next τ; kept where the energy is not concave along the move."""
-        s = landscape.gradient(new.x, move)
-        y = landscape.gradient(new.x, old.gradient) - new.gradient
+        s, y = trial.secant(landscape)
         sy = landscape.inner(s, y)
-        return jnp.where(accepted & (sy > 0), landscape.inner(s, s) / jnp.where(sy > 0, sy, 1), memory)
+        return jnp.where(trial.accepted & (sy > 0), landscape.inner(s, s) / jnp.where(sy > 0, sy, 1), memory)

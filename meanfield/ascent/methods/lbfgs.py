@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from ..._products import matmul
 from ..._types import Array, Bool, Float, Int
 from ..landscape import AbstractLandscape
-from .method import AbstractAscent, Point
+from .method import AbstractAscent, Point, Trial
 
 
 class History(eqx.Module):
@@ -59,34 +59,25 @@ class LBFGS(AbstractAscent):
         """H grad; grad/‖F‖ without history."""
         size = landscape.norm(point.force)
         scale = jnp.where(memory.scale > 0, memory.scale, 1 / jnp.where(size > 0, size, 1))
-        products = matmul(memory.pairs, _weighted(landscape, point.gradient))
+        products = matmul(memory.pairs, landscape.weighted(point.gradient))
         along, change = products[: self.memory], products[self.memory :]
         u = matmul(memory.inverse, along)
         c = matmul(memory.sy * u + scale * (matmul(memory.yy, u) - change), memory.inverse)
         flat = scale * point.gradient.reshape(-1) + matmul(jnp.concatenate([c, -scale * u]), memory.pairs)
         return landscape.gradient(point.x, flat.reshape(point.x.shape))
 
-    def update(
-        self,
-        landscape: AbstractLandscape,
-        old: Point,
-        new: Point,
-        move: Float[Array, "n d"],
-        memory: History,
-        accepted: Bool[Array, ""],
-    ) -> History:
+    def update(self, landscape: AbstractLandscape, trial: Trial, memory: History) -> History:
         """The newest pair in place of the oldest; nothing where the move was not accepted, or the energy not concave along it."""
-        s = landscape.gradient(new.x, move)
-        y = landscape.gradient(new.x, old.gradient) - new.gradient
+        s, y = trial.secant(landscape)
         sy, yy = landscape.inner(s, y), landscape.inner(y, y)
-        takes = accepted & (sy > 1e-10 * landscape.norm(s) * jnp.sqrt(yy))
+        takes = trial.accepted & (sy > 1e-10 * landscape.norm(s) * jnp.sqrt(yy))
         m, k = self.memory, memory.slot
 
         def put(array, value, row, axis=0):
             old = jax.lax.dynamic_index_in_dim(array, row, axis, keepdims=False)
             return jax.lax.dynamic_update_index_in_dim(array, jnp.where(takes, value, old), row, axis)
 
-        products = matmul(memory.pairs, _weighted(landscape, y))
+        products = matmul(memory.pairs, landscape.weighted(y))
         others = jnp.arange(m, dtype=k.dtype) != k
         kept = jnp.where(others & others[:, None], memory.inverse, 0)
         rho = jnp.where(takes, sy, 1)
@@ -106,7 +97,3 @@ class LBFGS(AbstractAscent):
         """Without pairs `when` true: their coefficients are taken away, the pairs themselves do not matter."""
         kept = (jnp.where(when, 0, array) for array in (memory.inverse, memory.scale))
         return eqx.tree_at(lambda h: (h.inverse, h.scale), memory, tuple(kept))
-
-
-def _weighted(landscape: AbstractLandscape, v: Float[Array, "n d"]) -> Float[Array, " nd"]:
-    return (landscape.rho.weights[:, None] * v).reshape(-1)

@@ -19,28 +19,37 @@ class Point(eqx.Module):
     gradient: Float[Array, "n d"]
 
 
-class AbstractAscent(eqx.Module):
-    """A strategy: the engine tries x ← normalise(x + s·direction), s ≤ 1, and keeps only moves that raise the energy."""
+class Trial(eqx.Module):
+    """A move tried by the engine: old.x + move → new.x, `move` tangent at old.x, and whether it was accepted."""
 
-    @abc.abstractmethod
-    def init(self, point: Point) -> PyTree[Array]:
-        """The empty memory."""
+    old: Point
+    new: Point
+    move: Float[Array, "n d"]
+    accepted: Bool[Array, ""]
+
+    def secant(self, landscape: AbstractLandscape) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
+        """The move s and the fall y of the gradient along it, both projected to the tangent spaces at new.x."""
+        x = self.new.x
+        return landscape.gradient(x, self.move), landscape.gradient(x, self.old.gradient) - self.new.gradient
+
+
+class AbstractAscent(eqx.Module):
+    """A strategy: the engine tries x ← normalise(x + s·direction), s ≤ 1, and keeps only moves that raise the energy.
+
+    A method without memory writes `direction` alone.
+    """
 
     @abc.abstractmethod
     def direction(self, landscape: AbstractLandscape, point: Point, memory: PyTree[Array]) -> Float[Array, "n d"]:
         """A tangent direction; the engine falls back to the gradient where it does not ascend."""
 
-    @abc.abstractmethod
-    def update(
-        self,
-        landscape: AbstractLandscape,
-        old: Point,
-        new: Point,
-        move: Float[Array, "n d"],
-        memory: PyTree[Array],
-        accepted: Bool[Array, ""],
-    ) -> PyTree[Array]:
-        """The memory after the trial old → new, unchanged unless it was `accepted`; `move` is tangent at old.x."""
+    def init(self, point: Point) -> PyTree[Array]:
+        """The empty memory."""
+        return None
+
+    def update(self, landscape: AbstractLandscape, trial: Trial, memory: PyTree[Array]) -> PyTree[Array]:
+        """The memory after a trial, unchanged unless it was accepted."""
+        return memory
 
     def restart(self, point: Point, memory: PyTree[Array], when: Bool[Array, ""]) -> PyTree[Array]:
         """The memory, or the empty one `when` true."""

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..._types import Array, Bool, Float, PyTree
+from ..._types import Array, Float, PyTree
 from ..landscape import AbstractLandscape
 from .method import AbstractAscent, Point
 
@@ -26,10 +26,6 @@ class Newton(AbstractAscent):
     """
 
     solves: int = eqx.field(static=True, default=200)
-
-    def init(self, point: Point) -> None:
-        """No memory."""
-        return None
 
     def direction(self, landscape: AbstractLandscape, point: Point, memory: PyTree[Array]) -> Float[Array, "n d"]:
         """The truncated solve, to the relative residual min(0.1, ‖grad‖/‖F‖), which makes convergence quadratic."""
@@ -56,15 +52,3 @@ class Newton(AbstractAscent):
 
         start = (jnp.zeros_like(g), g, g, jnp.zeros((), jnp.int32), size <= 0)
         return jax.lax.while_loop(running, step, start)[0]
-
-    def update(
-        self,
-        landscape: AbstractLandscape,
-        old: Point,
-        new: Point,
-        move: Float[Array, "n d"],
-        memory: PyTree[Array],
-        accepted: Bool[Array, ""],
-    ) -> None:
-        """Nothing to remember."""
-        return None

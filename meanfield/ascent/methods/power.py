@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from ..._types import Array, Bool, Float, PyTree
+from ..._types import Array, Float, PyTree
 from ..landscape import AbstractLandscape
 from .method import AbstractAscent, Point
 
@@ -21,25 +21,9 @@ class PowerStep(AbstractAscent):
         0.500
     """
 
-    def init(self, point: Point) -> None:
-        """No memory."""
-        return None
-
     def direction(self, landscape: AbstractLandscape, point: Point, memory: PyTree[Array]) -> Float[Array, "n d"]:
         """P_x F / ⟨x, F⟩ per token."""
         radial = jnp.sum(point.x * point.force, axis=-1, keepdims=True)
         size = jnp.sqrt(jnp.sum(point.force**2, axis=-1, keepdims=True))
         divisor = jnp.where(radial > 0.1 * size, radial, size)
         return jnp.where(size > 0, point.gradient / jnp.where(size > 0, divisor, 1), 0)
-
-    def update(
-        self,
-        landscape: AbstractLandscape,
-        old: Point,
-        new: Point,
-        move: Float[Array, "n d"],
-        memory: PyTree[Array],
-        accepted: Bool[Array, ""],
-    ) -> None:
-        """Nothing to remember."""
-        return None
