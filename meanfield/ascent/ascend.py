@@ -51,8 +51,8 @@ def ascend(
         x0: (R, n, dim) or (n, dim), start exactly there instead; a saddle is then kept and named (`Maximiser.escape`).
         prefix: frozen tokens that add Σ_i w_i Σ_k c_k φ(⟨x_i, p_k⟩).
         certify: True, "cheap", "tight" (see `bounds.upper_bound`), or False (no bound). With False, the call may be
-            jitted, vmapped over kernels and differentiated: `energy` by the envelope theorem (first derivatives), `x`
-            by an implicit solve modulo rotations.
+            jitted, vmapped over kernels, keys or starts, and differentiated: `energy` by the envelope theorem (first
+            derivatives), `x` by an implicit solve modulo rotations.
         method: `methods.LBFGS()` (default), `GradientAscent()`, `PowerStep()`, `Newton()`.
         budget: evaluations per restart; the Newton polish of the best few may add some.
         devices: devices, or a one-dimensional mesh, over which the tokens of every restart are shared out.
